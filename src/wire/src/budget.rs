@@ -1,16 +1,17 @@
 //! A limit on the bytes that many holders have together. It holds no bytes itself.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex};
 
 use rustc_hash::FxHashMap;
 
+use crate::connections;
 use crate::sync::lock;
 
 /// Length up to which bodies are not counted.
 pub(crate) const UNCOUNTED: usize = 16 << 10;
 
-/// A limit on one kind of bytes of a process. Clones share it. A single source may use half of it.
+/// A limit on one kind of bytes of a process. Clones share it. A single [source] may use half of it.
 #[derive(Clone, Debug)]
 pub(crate) struct Budget {
     limit: usize,
@@ -28,10 +29,16 @@ impl Budget {
         Budget { limit, used: Arc::default() }
     }
 
-    /// Returns an empty share for bytes of this source.
-    pub(crate) fn share(&self, source: IpAddr) -> Share {
-        Share { budget: self.clone(), source, bytes: 0 }
+    /// Returns an empty share for bytes from this address.
+    pub(crate) fn share(&self, ip: IpAddr) -> Share {
+        Share { budget: self.clone(), source: source(ip), bytes: 0 }
     }
+}
+
+/// Returns the source that the bytes from an address count for: the one of its connections, but the same for all
+/// loopback addresses, of which every process of this host has millions.
+fn source(ip: IpAddr) -> IpAddr {
+    if ip.to_canonical().is_loopback() { Ipv4Addr::LOCALHOST.into() } else { connections::source(ip) }
 }
 
 /// A holder's share of a budget, which is released when it is dropped.
@@ -56,6 +63,11 @@ impl Share {
         used.by_source.insert(self.source, of_source + more);
         self.bytes = bytes;
         true
+    }
+
+    /// Returns whether the share has no bytes.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.bytes == 0
     }
 
     /// Releases all bytes of the share.
@@ -101,5 +113,20 @@ mod tests {
         drop((b, c, d));
         let used = lock(&budget.used);
         assert_eq!((used.total, used.by_source.len()), (0, 0));
+    }
+
+    #[test]
+    fn the_addresses_of_a_host_are_one_source() {
+        for addresses in [
+            ["127.0.0.1", "127.0.0.2", "127.9.8.7", "::1", "::ffff:127.0.0.3"].as_slice(),
+            &["2001:db8:1:2:3::1", "2001:db8:1:2:ffff::"],
+            &["10.1.2.3", "::ffff:10.1.2.3"],
+        ] {
+            let budget = Budget::new(100);
+            let mut shares: Vec<Share> = addresses.iter().map(|ip| budget.share(ip.parse().unwrap())).collect();
+            assert!(shares[0].grow_to(50));
+            assert!(shares[1..].iter_mut().all(|share| !share.grow_to(1)), "{addresses:?}");
+            assert!(budget.share([10, 0, 0, 1].into()).grow_to(50), "another host has the other half");
+        }
     }
 }

@@ -25,6 +25,10 @@ pub struct Limits {
     /// Time that a response may wait for a client that reads nothing of it, and a request for the next byte of its
     /// body, before the connection is closed. Streams are limited by bytes instead; streamed bodies are not limited.
     pub stalled: Duration,
+    /// Rate that a request's body must keep on average, in bytes a second; at least 1. A body that is behind it by
+    /// `stalled` closes the connection: each byte extends the time by its share of a second, to at most `stalled` from
+    /// then. So a fast beginning does not pay for a slow rest. Streamed bodies are not limited.
+    pub body_rate: u64,
     /// Time that a request's head may take from its first byte to its last.
     pub request_head: Duration,
     /// Time that an HTTP connection may be idle after a request.
@@ -32,7 +36,7 @@ pub struct Limits {
     /// Connections without any request have no such limit: Mesos's library for frameworks and executors opens a
     /// connection for calls long before the first one, and takes its end for the end of the subscription. For the same
     /// reason connections of libprocess peers, and those over which a scheduler or an executor has made a call, have no
-    /// limit.
+    /// limit except `stalled` and `body_rate` within a body.
     pub keep_alive: Duration,
     /// Time that a connection attempt of this process may take.
     pub connect: Duration,
@@ -59,6 +63,7 @@ impl Default for Limits {
             streams: 256 << 20,
             peer: 64 << 20,
             stalled: Duration::from_secs(60),
+            body_rate: 1 << 10,
             request_head: Duration::from_secs(30),
             keep_alive: Duration::from_secs(300),
             connect: Duration::from_secs(10),
@@ -75,6 +80,11 @@ impl Limits {
     pub(crate) fn check_interval(&self) -> Duration {
         let shortest = self.stalled.min(self.request_head).min(self.keep_alive);
         (shortest / 4).clamp(Duration::from_millis(10), Duration::from_secs(5))
+    }
+
+    /// Returns the time by which this many bytes of a body extend its time.
+    pub(crate) fn time_for(&self, bytes: u64) -> Duration {
+        Duration::from_nanos(bytes.saturating_mul(1_000_000_000) / self.body_rate.max(1))
     }
 }
 

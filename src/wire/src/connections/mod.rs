@@ -6,6 +6,7 @@
 //! A connection is closed to admit another, or for a timeout, only while the process waits for bytes of its client:
 //! before its first request, within a request, between two requests. A connection is never closed for these reasons
 //! while a request is handled, while a response or a stream is sent, or after it was [kept](Slot::never_close_idle).
+//! Only a body that stalls or is too slow closes a kept connection.
 //!
 //! The connection to close comes from the source with the most waiting connections: an IPv4 address, or the first 64
 //! bits of an IPv6 address. Among those of a source it is the one that has waited for longest. So a source that opens
@@ -27,6 +28,7 @@ use tokio::time::Instant;
 
 pub(crate) use slot::{OutgoingSlot, Slot, WaitsFor};
 use table::Table;
+pub(crate) use table::source;
 
 use crate::sync::lock;
 
@@ -50,7 +52,8 @@ pub struct ConnectionCounts {
     pub outgoing: usize,
     /// Number of idle connections that were closed to admit others, since the start.
     pub displaced: u64,
-    /// Number of connections that were closed because a client sent nothing for too long, since the start.
+    /// Number of connections that were closed because a client sent nothing for too long, or a body too slowly, since
+    /// the start.
     pub timed_out: u64,
     /// Number of connections that were refused because the limit was reached and none was idle, since the start.
     pub refused: u64,
@@ -135,7 +138,7 @@ impl Connections {
         lock(&self.table).displace().is_some()
     }
 
-    /// Closes the connections whose clients have sent nothing for too long.
+    /// Closes the connections whose clients have sent nothing for too long, or a body too slowly.
     pub(crate) fn close_timed_out(&self) {
         lock(&self.table).close_late(Instant::now());
     }

@@ -9,6 +9,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::table::{Table, Waiting};
+use crate::Limits;
 use crate::sync::lock;
 
 /// Event that a connection waits for.
@@ -27,6 +28,8 @@ pub(crate) enum WaitsFor {
 }
 
 /// Entry of an open incoming connection. Dropping it removes the connection.
+///
+/// A connection that is kept waits only for bodies, in a part of the table from which none is closed to admit others.
 #[derive(Debug)]
 pub(crate) struct Slot {
     table: Arc<Mutex<Table>>,
@@ -44,6 +47,7 @@ struct WaitEntry {
     what: WaitsFor,
     /// Number of bytes that the connection had read when it began to wait.
     read: u64,
+    deadline: Option<Instant>,
 }
 
 impl Slot {
@@ -63,8 +67,8 @@ impl Slot {
     /// Records that the connection waits for its client, which has sent `read` bytes so far, and is closed after
     /// `limit`. While it waits for a head, bytes that arrive do not extend the time.
     pub(crate) fn wait(&mut self, what: WaitsFor, read: u64, limit: Option<Duration>) {
-        if self.is_kept || self.is_closing {
-            return;
+        if self.is_kept {
+            return self.stop_waiting();
         }
         if let Some(entry) = self.entry
             && entry.what == what
@@ -72,21 +76,51 @@ impl Slot {
         {
             return;
         }
-        let deadline = limit.map(|limit| Instant::now() + limit);
+        self.enter(what, read, limit.map(|limit| Instant::now() + limit));
+    }
+
+    /// Records that the connection waits for more of a request's body, and is closed once the body has stalled or is
+    /// behind its rate ([`Limits::body_rate`]). The connection has read `read` bytes so far. A kept connection is closed,
+    /// too, because the part of the body that has arrived counts in the limit of all bodies.
+    pub(crate) fn wait_for_body(&mut self, read: u64, limits: &Limits) {
+        let former = self.entry.filter(|entry| entry.what == WaitsFor::Body);
+        if former.is_some_and(|former| former.read == read) {
+            return;
+        }
+        let latest = Instant::now() + limits.stalled;
+        let extended = |entry: WaitEntry| Some(entry.deadline? + limits.time_for(read.saturating_sub(entry.read)));
+        let deadline = former.and_then(extended).map_or(latest, |extended| extended.min(latest));
+        self.enter(WaitsFor::Body, read, Some(deadline));
+    }
+
+    fn enter(&mut self, what: WaitsFor, read: u64, deadline: Option<Instant>) {
+        if self.is_closing {
+            return;
+        }
         let waiting = Waiting { deadline, close: self.close.clone() };
         let former = self.entry.map(|entry| entry.number);
-        let number = lock(&self.table).begin_wait(self.source, former, waiting);
+        let mut table = lock(&self.table);
+        let number = match self.is_kept {
+            true => table.begin_kept_wait(self.source, former, waiting),
+            false => table.begin_wait(self.source, former, waiting),
+        };
         self.is_closing = number.is_none();
-        self.entry = number.map(|number| WaitEntry { number, what, read });
+        self.entry = number.map(|number| WaitEntry { number, what, read, deadline });
     }
 
     /// Records that the connection does not wait for its client.
     pub(crate) fn stop_waiting(&mut self) {
         let Some(entry) = self.entry.take() else { return };
-        self.is_closing = !lock(&self.table).end_wait(self.source, entry.number);
+        let mut table = lock(&self.table);
+        let has_waited = match self.is_kept {
+            true => table.end_kept_wait(entry.number),
+            false => table.end_wait(self.source, entry.number),
+        };
+        self.is_closing = !has_waited;
     }
 
-    /// Records that the client relies on the connection, so that it is never closed for being idle.
+    /// Records that the client relies on the connection, so that it is never closed for being idle. A body that stalls
+    /// or is too slow still closes it.
     pub(crate) fn never_close_idle(&mut self) {
         if !self.is_kept {
             self.stop_waiting();

@@ -24,6 +24,21 @@ pub(super) struct Waiting {
     pub(super) close: Arc<Notify>,
 }
 
+impl Waiting {
+    fn is_late(&self, now: Instant) -> bool {
+        self.deadline.is_some_and(|deadline| deadline <= now)
+    }
+
+    /// Notifies the connection that it must close if its deadline has passed. Returns whether it has.
+    fn notify_late(&self, now: Instant) -> bool {
+        let is_late = self.is_late(now);
+        if is_late {
+            self.close.notify_one();
+        }
+        is_late
+    }
+}
+
 /// Rank of a source among the others. The last one has the most waiting connections; of several such sources, it is the
 /// one whose first connection has waited for longest.
 type Rank = (usize, Reverse<u64>, IpAddr);
@@ -42,6 +57,9 @@ pub(super) struct Table {
     pub(super) waiting: BTreeMap<IpAddr, BTreeMap<u64, Waiting>>,
     /// Sources of `waiting` by rank.
     pub(super) ranking: BTreeSet<Rank>,
+    /// Kept connections that wait for a body, with their sources. They are closed for a timeout, but not to admit
+    /// others.
+    kept: BTreeMap<u64, (IpAddr, Waiting)>,
     refusals: Refusals,
     displaced_warning: Option<Instant>,
     refused_warning: Option<Instant>,
@@ -124,22 +142,50 @@ impl Table {
         self.change(source, |entries| entries.remove(&number).is_some())
     }
 
+    /// Adds a kept connection that waits for a body, replacing its former entry, as [`begin_wait`](Table::begin_wait)
+    /// does.
+    pub(super) fn begin_kept_wait(&mut self, source: IpAddr, former: Option<u64>, waiting: Waiting) -> Option<u64> {
+        if former.is_some_and(|former| !self.end_kept_wait(former)) {
+            return None;
+        }
+        let number = self.next;
+        self.next += 1;
+        self.kept.insert(number, (source, waiting));
+        Some(number)
+    }
+
+    /// Removes the entry of a kept connection. Returns `false` if it is gone, because the connection must close.
+    pub(super) fn end_kept_wait(&mut self, number: u64) -> bool {
+        self.kept.remove(&number).is_some()
+    }
+
     /// Notifies the connections whose deadline has passed that they must close.
     pub(super) fn close_late(&mut self, now: Instant) {
-        let is_late = |waiting: &Waiting| waiting.deadline.is_some_and(|deadline| deadline <= now);
+        let has_late = |of: &BTreeMap<u64, Waiting>| of.values().any(|waiting| waiting.is_late(now));
         let all = self.waiting.iter();
-        let sources: Vec<IpAddr> = all.filter(|(_, of)| of.values().any(is_late)).map(|(source, _)| *source).collect();
+        let sources: Vec<IpAddr> = all.filter(|(_, of)| has_late(of)).map(|(source, _)| *source).collect();
         for source in sources {
             let closed = self.change(source, |entries| {
                 let before = entries.len();
-                entries.values().filter(|waiting| is_late(waiting)).for_each(|waiting| waiting.close.notify_one());
-                entries.retain(|_, waiting| !is_late(waiting));
+                entries.retain(|_, waiting| !waiting.notify_late(now));
                 before - entries.len()
             });
-            self.closing += closed;
-            self.uncount(source, closed);
-            self.counts.timed_out += closed as u64;
+            self.count_timed_out(source, closed);
         }
+        let mut closed = Vec::new();
+        self.kept.retain(|_, (source, waiting)| {
+            let is_late = waiting.notify_late(now);
+            closed.extend(is_late.then_some(*source));
+            !is_late
+        });
+        closed.into_iter().for_each(|source| self.count_timed_out(source, 1));
+    }
+
+    /// Counts connections of a source that must close for a timeout.
+    fn count_timed_out(&mut self, source: IpAddr, number: usize) {
+        self.closing += number;
+        self.uncount(source, number);
+        self.counts.timed_out += number as u64;
     }
 
     /// Notifies one waiting connection that it must close, and returns its source; `None` if no connection waits.
@@ -200,7 +246,7 @@ fn is_due(last: &mut Option<Instant>) -> bool {
 
 /// Returns the source that an address counts for: an IPv4 address, or the network of an IPv6 address, of which a host
 /// may have 2^64.
-pub(super) fn source(ip: IpAddr) -> IpAddr {
+pub(crate) fn source(ip: IpAddr) -> IpAddr {
     match ip.to_canonical() {
         IpAddr::V6(ip) => IpAddr::V6(Ipv6Addr::from_bits(ip.to_bits() >> 64 << 64)),
         ip => ip,

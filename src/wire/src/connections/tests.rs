@@ -8,11 +8,13 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::time::Duration;
 
 use proptest::prelude::*;
 
 use super::table::source;
 use super::{Connections, Slot, WaitsFor};
+use crate::Limits;
 use crate::sync::lock;
 
 const LIMIT: usize = 6;
@@ -138,6 +140,74 @@ proptest! {
             prop_assert_eq!(waiting, known.iter().filter(|one| one.waits.is_some()).count());
         }
     }
+}
+
+/// Limits of bodies in these tests.
+fn body_limits() -> Limits {
+    Limits { stalled: Duration::from_secs(10), body_rate: 100, ..Limits::default() }
+}
+
+/// Returns the number of seconds after which a body is late that arrives at a rate, in bytes a second; `None` if it may
+/// take an hour.
+async fn late_after(rate: u64, is_kept: bool) -> Option<u64> {
+    let connections = Connections::new(LIMIT, "this is a test");
+    let mut slot = connections.admit(ip(1)).unwrap();
+    if is_kept {
+        slot.never_close_idle();
+    }
+    for second in 1..=3600 {
+        slot.wait_for_body(rate * second, &body_limits());
+        tokio::time::advance(Duration::from_secs(1)).await;
+        connections.close_timed_out();
+        if connections.counts().timed_out > 0 {
+            slot.stop_waiting();
+            assert!(slot.is_closing);
+            drop(slot);
+            assert_eq!(lock(&connections.table).closing, 0);
+            return Some(second);
+        }
+    }
+    None
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_must_not_stall_and_must_keep_its_rate() {
+    for is_kept in [false, true] {
+        assert_eq!(late_after(0, is_kept).await, Some(10));
+        assert_eq!(late_after(50, is_kept).await, Some(19));
+        assert_eq!(late_after(100, is_kept).await, None);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fast_beginning_does_not_pay_for_a_slow_rest() {
+    let connections = Connections::new(LIMIT, "this is a test");
+    let mut slot = connections.admit(ip(1)).unwrap();
+    slot.wait_for_body(0, &body_limits());
+    slot.wait_for_body(64 << 20, &body_limits());
+    tokio::time::advance(Duration::from_secs(9)).await;
+    slot.wait_for_body((64 << 20) + 1, &body_limits());
+    connections.close_timed_out();
+    assert_eq!(connections.counts().timed_out, 0);
+    tokio::time::advance(Duration::from_secs(2)).await;
+    connections.close_timed_out();
+    assert_eq!(connections.counts().timed_out, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kept_connection_is_late_only_within_a_body_and_admits_no_other() {
+    let connections = Connections::new(1, "this is a test");
+    let mut slot = connections.admit(ip(1)).unwrap();
+    slot.never_close_idle();
+    slot.wait_for_body(0, &body_limits());
+    assert!(connections.admit(ip(2)).is_none());
+    slot.wait(WaitsFor::NextRequest, 9, Some(Duration::from_secs(1)));
+    tokio::time::advance(Duration::from_secs(100)).await;
+    connections.close_timed_out();
+    slot.stop_waiting();
+    assert!(!slot.is_closing);
+    drop(slot);
+    assert_eq!((connections.counts().incoming, connections.counts().timed_out), (0, 0));
 }
 
 #[test]

@@ -137,7 +137,7 @@ impl Control {
     /// Records in the slot what the connection waits for; `is_flushed` if no response is left to write.
     pub(super) fn report(&self, slot: &mut Slot, limits: &Limits, is_flushed: bool) {
         if self.never_close_idle.load(Ordering::Relaxed) {
-            return slot.never_close_idle();
+            slot.never_close_idle();
         }
         let read = self.read.load(Ordering::Relaxed);
         match self.phase() {
@@ -146,9 +146,7 @@ impl Control {
                 slot.wait(WaitsFor::Head, read, Some(limits.request_head));
             }
             Phase::Idle => slot.wait(WaitsFor::NextRequest, read, Some(limits.keep_alive)),
-            Phase::Handling if self.needs_body.load(Ordering::Relaxed) => {
-                slot.wait(WaitsFor::Body, read, Some(limits.stalled));
-            }
+            Phase::Handling if self.needs_body.load(Ordering::Relaxed) => slot.wait_for_body(read, limits),
             Phase::Refusing => slot.wait(WaitsFor::Refusal, read, None),
             Phase::Handling | Phase::Answering | Phase::Streaming => slot.stop_waiting(),
         }

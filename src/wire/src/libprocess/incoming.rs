@@ -137,14 +137,15 @@ impl Incoming {
     }
 
     /// Records in the slot what the connection waits for. A link of a peer is kept: libprocess takes its end for the
-    /// end of the peer.
+    /// end of the peer. Only a body that counts in the limit of all bodies can close it.
     fn report(&self, slot: &mut Slot, limits: &Limits) {
         if self.is_link {
             slot.never_close_idle();
-        } else if self.is_held_back {
+        }
+        if self.is_held_back || (self.is_link && self.share.is_empty()) {
             slot.stop_waiting();
         } else if self.pending.is_some() {
-            slot.wait(WaitsFor::Body, self.read, Some(limits.stalled));
+            slot.wait_for_body(self.read, limits);
         } else if !self.partial.is_empty() {
             slot.wait(WaitsFor::Head, self.read, Some(limits.request_head));
         } else if self.read > 0 {
@@ -281,6 +282,8 @@ impl Incoming {
     /// Refuses a body that cannot be read. The connection ends, because the end of the body, and so the next message,
     /// cannot be found.
     fn refuse(&mut self, error: BodyError) {
+        // The body is dropped; the client may take its time to read the response.
+        self.share.clear();
         self.ending = Some(match error {
             BodyError::Malformed => Outcome::Closed,
             BodyError::TooLong(limit) => {

@@ -265,18 +265,79 @@ async fn slow_requests_and_idle_connections_are_closed_in_time() {
     assert_eq!(fixture.connections.counts().incoming, 5);
 }
 
+/// Lets the clock of this test jump ahead while nothing else happens.
+async fn pass(time: Duration) {
+    tokio::time::pause();
+    tokio::time::sleep(time).await;
+    tokio::time::resume();
+}
+
+/// A pause that a body may make.
+const PAUSE: Duration = Duration::from_secs(40);
+
 #[tokio::test]
-async fn a_body_that_goes_on_is_not_slow() {
+async fn a_body_that_keeps_its_rate_is_not_slow() {
+    const PARTS: usize = 9;
     let fixture = serve(100);
     let mut raw = connect(&fixture).await;
-    raw.write("POST /echo HTTP/1.1\r\nContent-Length: 9\r\n\r\n").await;
-    for byte in "123456789".bytes() {
-        tokio::time::pause();
-        tokio::time::sleep(Limits::default().stalled - Duration::from_secs(20)).await;
-        tokio::time::resume();
+    let part = "x".repeat((PAUSE.as_secs() * Limits::default().body_rate) as usize + 1000);
+    raw.write(format!("POST /echo HTTP/1.1\r\nContent-Length: {}\r\n\r\n", PARTS * part.len())).await;
+    for _ in 0..PARTS {
+        pass(PAUSE).await;
+        raw.write(&part).await;
+    }
+    assert_eq!(raw.response().await.text(), part.repeat(PARTS));
+}
+
+#[tokio::test]
+async fn bodies_that_go_on_too_slowly_are_closed() {
+    let fixture = serve(100);
+    let mut bodies = [connect(&fixture).await, connect(&fixture).await];
+    bodies[0].write("POST /echo HTTP/1.1\r\nContent-Length: 9\r\n\r\na").await;
+    bodies[1].write(message("master").replace("\r\n\r\n", "\r\nContent-Length: 9\r\n\r\na")).await;
+    pass(PAUSE).await;
+    assert_eq!(fixture.connections.counts().timed_out, 0);
+    for raw in &mut bodies {
+        raw.write("b").await;
+    }
+    pass(PAUSE).await;
+    until("both are closed", || fixture.connections.counts().timed_out == 2).await;
+    for raw in &mut bodies {
+        is_closed(raw).await;
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_counts_closes_also_a_link_or_a_kept_connection() {
+    let fixture = serve(100);
+    let begun = "x".repeat(20 << 10);
+    let mut link = connect(&fixture).await;
+    assert_eq!(link.ask(message("master")).await.status(), 202);
+    link.write(message("master").replace("\r\n\r\n", "\r\nContent-Length: 90000\r\n\r\n") + &begun).await;
+    let mut short = connect(&fixture).await;
+    assert_eq!(short.ask(message("master")).await.status(), 202);
+    short.write(message("master").replace("\r\n\r\n", "\r\nContent-Length: 9\r\n\r\nabc")).await;
+    let mut kept = connect(&fixture).await;
+    assert_eq!(kept.ask(KEEP).await.status(), 202);
+    kept.write("POST /echo HTTP/1.1\r\nContent-Length: 90000\r\n\r\n".to_owned() + &begun).await;
+    pass(10 * Limits::default().stalled).await;
+    until("both are closed", || fixture.connections.counts().timed_out == 2).await;
+    is_closed(&mut link).await;
+    is_closed(&mut kept).await;
+    short.write("defghi").await;
+    assert_eq!(short.response().await.status(), 202, "its body does not count");
+}
+
+#[tokio::test]
+async fn a_streamed_body_may_be_slow() {
+    let fixture = serve(100);
+    let mut raw = connect(&fixture).await;
+    raw.write("POST /echo HTTP/1.1\r\nContent-Type: application/recordio\r\nContent-Length: 3\r\n\r\n").await;
+    for byte in "abc".bytes() {
+        pass(10 * Limits::default().stalled).await;
         raw.write([byte]).await;
     }
-    assert_eq!(raw.response().await.text(), "123456789");
+    assert_eq!(raw.response().await.text(), "abc");
 }
 
 #[test]
