@@ -196,16 +196,26 @@ impl Driver {
         Driver { address, master: master.to_owned(), heard }
     }
 
+    /// Sends a message over a connection of its own.
     fn send(&self, from: &str, to: &str, name: &str, body: &[u8]) {
+        let mut stream = TcpStream::connect(&self.master).unwrap();
+        self.send_over(&mut stream, from, to, name, body);
+    }
+
+    fn send_over(&self, stream: &mut TcpStream, from: &str, to: &str, name: &str, body: &[u8]) {
         let from = format!("{from}@{}", self.address);
         let head = format!(
             "POST /{to}/mesos.internal.{name} HTTP/1.1\r\nUser-Agent: libprocess/{from}\r\nLibprocess-From: {from}\r\n\
              Connection: Keep-Alive\r\nHost: \r\nContent-Length: {}\r\n\r\n",
             body.len()
         );
-        let mut stream = TcpStream::connect(&self.master).unwrap();
         stream.write_all(head.as_bytes()).unwrap();
         stream.write_all(body).unwrap();
+    }
+
+    /// Returns the number of messages of that name that were received.
+    fn count(&self, name: &str) -> usize {
+        self.heard.lock().unwrap().iter().filter(|(path, _, _)| path.ends_with(name)).count()
     }
 
     /// Returns the next message of that name to that process: its sender's id, and its body.
@@ -290,14 +300,51 @@ fn drivers_prove_who_they_are_by_mesoss_bytes() {
 /// Id of a driver's process that authenticates.
 const AUTHENTICATEE: &str = "crammd5-authenticatee(1)";
 
-/// Requests the authentication of a process, and answers the challenge.
+/// Requests the authentication of a process, and answers the challenge. Each message has a connection of its own.
 fn authenticate(by: &Driver, pid: &str, secret: &[u8]) {
-    by.send(AUTHENTICATEE, "master", "AuthenticateMessage", &field(1, pid.as_bytes()));
+    converse(by, pid, secret, |to, name, body| by.send(AUTHENTICATEE, to, name, body));
+}
+
+/// Requests the authentication of a process, and answers the challenge. `send` sends a message to a process of the
+/// master.
+fn converse(by: &Driver, pid: &str, secret: &[u8], mut send: impl FnMut(&str, &str, &[u8])) {
+    send("master", "AuthenticateMessage", &field(1, pid.as_bytes()));
     let (session, told) = by.next(AUTHENTICATEE, "AuthenticationMechanismsMessage");
     assert!(session.starts_with("crammd5-authenticator-session("), "{session}");
     assert_eq!(told, field(1, b"CRAM-MD5"));
-    by.send(AUTHENTICATEE, &session, "AuthenticationStartMessage", &[field(1, b"CRAM-MD5"), field(2, b"")].concat());
+    send(&session, "AuthenticationStartMessage", &[field(1, b"CRAM-MD5"), field(2, b"")].concat());
     let (_, told) = by.next(AUTHENTICATEE, "AuthenticationStepMessage");
     let answer = format!("ann {}", base::cram_md5(secret, &told[2..]));
-    by.send(AUTHENTICATEE, &session, "AuthenticationStepMessage", &field(1, answer.as_bytes()));
+    send(&session, "AuthenticationStepMessage", &field(1, answer.as_bytes()));
+}
+
+/// Number of wrong answers after which the next log-in must wait for two seconds.
+const GUESSES: usize = 102;
+
+#[test]
+fn answers_that_come_too_soon_do_not_prolong_the_delay() {
+    let directory = Directory::new("authentication-delay");
+    let known = directory.write("known", r#"{"credentials": [{"principal": "ann", "secret": "s3cret"}]}"#);
+    let more = ["--authenticate".to_owned(), format!("--credentials={known}")];
+    let log = directory.path().join("m.log");
+    let mut master = Daemon::start(&log, &master_words(&directory, free_port(), &more), &[]);
+    let driver = Driver::start(&master.address().expect("the master runs"));
+    let pid = format!("scheduler-1@{}", driver.address);
+    // An attempt over the same connection ends the one before, whose answer was not checked.
+    let mut stream = TcpStream::connect(&driver.master).unwrap();
+    let mut attempt = |secret: &[u8]| {
+        converse(&driver, &pid, secret, |to, name, body| driver.send_over(&mut stream, AUTHENTICATEE, to, name, body));
+    };
+    until("the wrong answers are refused", || {
+        attempt(b"wrong");
+        driver.count("AuthenticationFailedMessage") >= GUESSES
+    });
+    until("the right answer is accepted", || {
+        attempt(b"s3cret");
+        driver.count("AuthenticationCompletedMessage") > 0
+    });
+    let metrics = call(&driver.master, "GET", "/metrics/snapshot").expect("the metrics");
+    assert!(metrics["security/delayed_logins"].as_f64() >= Some(1.0), "{metrics}");
+    let failed = driver.count("AuthenticationFailedMessage") as f64;
+    assert_eq!(metrics["security/failed_logins"].as_f64(), Some(failed), "only what was checked has failed");
 }

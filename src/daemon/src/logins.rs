@@ -101,7 +101,7 @@ impl Logins {
         }
     }
 
-    /// Records that an attempt has failed.
+    /// Records that an attempt has failed: that a password was checked and is wrong, or that the user is not known.
     pub(crate) fn failed(&self, attempt: Attempt<'_>) {
         self.counts.failed.fetch_add(1, Ordering::Relaxed);
         let (state, now, key) = (&mut *lock(&self.state), Instant::now(), attempt.key());

@@ -93,6 +93,9 @@ pub enum AuthOutput {
         client: Pid,
         /// Principal of the client, or the reason why it is not authenticated.
         proved: Result<Arc<str>, String>,
+        /// Whether an answer to the challenge was checked and is wrong: a guess. Conversations that end for another
+        /// reason tell the peer nothing about a secret.
+        is_wrong: bool,
     },
     /// A message for a conversation came from another sender and is ignored.
     Ignored {
@@ -343,6 +346,7 @@ impl Authenticator {
             self.by_client.remove(&key);
         }
         let (client, _) = key;
+        let is_wrong = matches!(end, End::Refused(_));
         let (message, proved) = match end {
             End::Proved(principal) => (Some(AuthMessage::Completed(Default::default())), Ok(principal)),
             End::Refused(why) => (Some(AuthMessage::Failed(Default::default())), Err(why.to_owned())),
@@ -353,7 +357,7 @@ impl Authenticator {
             End::Silent(why) => (None, Err(why.to_owned())),
         };
         // The result comes first: the next request of the peer depends on it.
-        out.push(AuthOutput::Settled { attempt, client, proved });
+        out.push(AuthOutput::Settled { attempt, client, proved, is_wrong });
         out.extend(message.map(|message| AuthOutput::Send { attempt, to, message }));
     }
 }
@@ -423,9 +427,9 @@ mod tests {
                 };
                 format!("{attempt}: {said}")
             }
-            AuthOutput::Settled { attempt, client, proved } => {
+            AuthOutput::Settled { attempt, client, proved, is_wrong } => {
                 assert_eq!(client.id(), "slave(1)");
-                format!("{attempt} settled: {proved:?}")
+                format!("{attempt} {}: {proved:?}", if *is_wrong { "wrong" } else { "settled" })
             }
             AuthOutput::Ignored { attempt, from } => format!("{attempt} ignores {from}"),
         }
@@ -488,13 +492,16 @@ mod tests {
             stage.authenticate(1);
             stage.start(1, "CRAM-MD5", None);
             let answers = stage.step(1, &given);
-            assert!(answers[0].starts_with("1 settled: Err") && answers[1] == "1: failed", "{given}: {answers:?}");
+            assert!(answers[0].starts_with("1 wrong: Err") && answers[1] == "1: failed", "{given}: {answers:?}");
         }
     }
 
     #[test]
     fn what_is_out_of_form_or_order_is_an_error() {
-        let error = |answers: Vec<String>| answers.last().unwrap().strip_prefix("1: error: ").unwrap().to_owned();
+        let error = |answers: Vec<String>| {
+            assert!(answers.iter().any(|answer| answer.starts_with("1 settled: Err")), "no guess: {answers:?}");
+            answers.last().unwrap().strip_prefix("1: error: ").unwrap().to_owned()
+        };
         let begun = || {
             let mut stage = Stage::new();
             stage.authenticate(1);

@@ -115,6 +115,13 @@ impl Conversation {
         Conversation { client, peer, origin, principal: String::new(), is_open: true, is_tentative }
     }
 
+    /// Returns the log-in that the peer attempts; `None` before its first answer.
+    fn login(&self) -> Option<Attempt<'_>> {
+        let (origin, user) = (&self.origin, self.principal.as_str());
+        let login = Attempt { source: origin.peer.ip(), connection: origin.connection, user };
+        Some(login).filter(|login| !login.user.is_empty())
+    }
+
     /// Returns whether a message with this origin comes from the peer.
     fn may_speak(&self, origin: &Origin) -> bool {
         let is_bound = self.is_open && self.origin.is_libprocess;
@@ -211,8 +218,9 @@ impl Authentication {
         self.logins.closed(connection);
     }
 
-    /// Returns whether an answer to a challenge comes too soon after wrong ones. Then it gets no reply: the client
-    /// begins again after its timeout.
+    /// Returns whether an answer to a challenge comes too soon after wrong ones. Then it is not checked and gets no
+    /// reply: the client begins again after its timeout. It does not count as a failure, or a client that tries again
+    /// within the delay would renew it each time.
     fn is_held_up(&self, input: &AuthInput, origin: &Origin) -> bool {
         let AuthInput::Step { attempt, message, .. } = input else { return false };
         let principal = principal(&message.data);
@@ -266,13 +274,16 @@ impl Authentication {
                     let from = Pid::new(&format!("{SESSION}({attempt})"), self.shell.pid.address());
                     self.shell.network.send(&from, &to, &message.full_name(), &message.encode());
                 }
-                AuthOutput::Settled { attempt, client, proved } => {
+                AuthOutput::Settled { attempt, client, proved, is_wrong } => {
                     let conversation = state.remove(attempt);
                     if let Err(why) = &proved {
                         tracing::warn!("Failed to authenticate {client}: {why}");
                         if let Some(one) = conversation.as_ref().filter(|one| !one.principal.is_empty()) {
                             self.audit.failed_login(&client, one.origin.peer, &one.principal, why);
                         }
+                    }
+                    if is_wrong && let Some(login) = conversation.as_ref().and_then(Conversation::login) {
+                        self.logins.failed(login);
                     }
                     self.settled(attempt, client, proved.ok(), conversation);
                 }
@@ -294,11 +305,10 @@ impl Authentication {
     /// Reports the end of a conversation to the core.
     fn settled(&self, attempt: u64, pid: Pid, principal: Option<Arc<str>>, conversation: Option<Conversation>) {
         let is_tentative = conversation.as_ref().is_some_and(|one| one.is_tentative);
-        if let Some(Conversation { origin, principal: user, .. }) = conversation.as_ref()
-            && !user.is_empty()
+        if principal.is_some()
+            && let Some(login) = conversation.as_ref().and_then(Conversation::login)
         {
-            let login = Attempt { source: origin.peer.ip(), connection: origin.connection, user };
-            if principal.is_some() { self.logins.succeeded(login) } else { self.logins.failed(login) }
+            self.logins.succeeded(login);
         }
         match (&principal, conversation) {
             // mesos-go's older driver authenticates through a socket of its own, which proves nothing about its other
