@@ -43,6 +43,14 @@ fn pages_of_other_origins_change_nothing() {
         let read = ask(address, "GET", "/version", "Origin: http://evil.example\r\n");
         assert_eq!(status(&read), "200", "{read}");
         assert!(!read.to_lowercase().contains("access-control"), "a page of another origin cannot read it: {read}");
+        // This endpoint changes something with any method.
+        let toggle = |headers: &str| ask(address, "GET", "/logging/toggle?level=1&duration=1secs", headers);
+        for headers in ["Origin: http://evil.example\r\n", "Sec-Fetch-Site: cross-site\r\n"] {
+            assert_eq!(status(&toggle(headers)), "403", "{headers}");
+        }
+        for headers in ["", &format!("Origin: http://{address}\r\n"), "Sec-Fetch-Site: none\r\n"] {
+            assert_eq!(status(&toggle(headers)), "200", "{headers}");
+        }
         let script = ask(address, "GET", "/version?jsonp=alert(1)//", "");
         assert_eq!(status(&script), "400", "{script}");
         assert!(script.contains("it must be the name of a function"), "{script}");

@@ -14,6 +14,7 @@ use wire::http::{Method, Request, Response, StatusCode};
 use super::Audit;
 use super::calls::RequestedChange;
 use super::entry::{Decision, Entry, Target, bounded, now};
+use crate::common::is_get_or_head;
 
 tokio::task_local! {
     static NOTES: Notes;
@@ -48,11 +49,17 @@ impl Audit {
 
     /// Returns the result of the check of a request before its body, and writes a line if it forbids a change: by the
     /// firewall, or as a request of another origin.
-    pub(crate) fn admitted<T>(&self, request: &Request, checked: Result<T, Box<Response>>) -> Result<T, Box<Response>> {
+    pub(crate) fn admitted<T>(
+        &self,
+        request: &Request,
+        may_change: impl FnOnce(&Request) -> bool,
+        checked: Result<T, Box<Response>>,
+    ) -> Result<T, Box<Response>> {
         if let Err(refusal) = &checked
             && self.is_on()
         {
             let mut observed = Observed::new(self, request);
+            observed.may_change = may_change(request);
             observed.is_answered = true;
             observed.write(Some(refusal));
         }
@@ -68,6 +75,8 @@ struct Observed<'a> {
     peer: SocketAddr,
     method: Method,
     path: String,
+    /// Whether the request may change something, as far as is known without its notes.
+    may_change: bool,
     is_answered: bool,
 }
 
@@ -79,6 +88,7 @@ impl<'a> Observed<'a> {
             peer: request.peer,
             method: request.method.clone(),
             path: bounded(&request.path),
+            may_change: !is_get_or_head(request),
             is_answered: false,
         }
     }
@@ -86,11 +96,10 @@ impl<'a> Observed<'a> {
     fn write(&self, response: Option<&Response>) {
         let noted = std::mem::take(&mut *lock(&self.notes));
         let status = response.map(Response::status);
-        let is_read = self.method == Method::GET || self.method == Method::HEAD;
         let requested = match noted.requested {
             Some(requested) => requested,
             // The request was refused before it was decoded: by the firewall, or as a request of another origin.
-            None if status == Some(StatusCode::FORBIDDEN) && !is_read => path_call(&self.method, &self.path),
+            None if status == Some(StatusCode::FORBIDDEN) && self.may_change => path_call(&self.method, &self.path),
             None => return,
         };
         let decision = status.map_or(Decision::Received, Decision::of);

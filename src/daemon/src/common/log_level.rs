@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use base::lock;
+use tokio::task::AbortHandle;
 use wire::http::{Request, Response, TEXT};
 
 use crate::audit::{self, RequestedChange, Target};
@@ -33,6 +34,8 @@ struct State {
     level: u32,
     /// Number of changes, so that the end of an older one does not undo a newer one.
     change: u64,
+    /// Task that ends the newest change.
+    reset: Option<AbortHandle>,
 }
 
 impl fmt::Debug for LogLevel {
@@ -52,24 +55,32 @@ impl LogLevel {
         lock(&self.state).level
     }
 
-    /// Sets the level, and that of the start again after `duration`.
+    /// Sets the level, and that of the start again after `duration`. This replaces an earlier change and its duration,
+    /// so at most one task waits, however many requests there are.
     pub fn set(self: &Arc<Self>, level: u32, duration: Duration) {
-        let change = {
-            let mut state = lock(&self.state);
-            state.level = level;
-            state.change += 1;
-            state.change
-        };
+        let mut state = lock(&self.state);
+        state.level = level;
+        state.change += 1;
         (self.switch)(level);
-        let this = self.clone();
-        tokio::spawn(async move {
+        let (this, change) = (self.clone(), state.change);
+        let reset = tokio::spawn(async move {
             tokio::time::sleep(duration).await;
-            let mut state = lock(&this.state);
-            if state.change == change {
-                state.level = 0;
-                (this.switch)(0);
-            }
+            this.end(change);
         });
+        if let Some(earlier) = state.reset.replace(reset.abort_handle()) {
+            earlier.abort();
+        }
+    }
+
+    /// Sets the level of the start, unless there was another change.
+    fn end(&self, change: u64) {
+        let mut state = lock(&self.state);
+        // The task may have been woken before it was aborted.
+        if state.change == change {
+            state.level = 0;
+            state.reset = None;
+            (self.switch)(0);
+        }
     }
 
     /// Answers `/logging/toggle` (LEG-20).
@@ -96,5 +107,32 @@ impl LogLevel {
         let level = u32::try_from(number).map_err(|_| format!("Invalid level '{number}'.\n"))?;
         let duration = base::parse_duration(duration).map_err(|error| format!("{error}.\n"))?;
         Ok(Some((level, duration)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn secs(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_change_replaces_the_one_before_and_its_end() {
+        let levels = Arc::new(Mutex::new(Vec::new()));
+        let noted = levels.clone();
+        let level = LogLevel::new(Arc::new(move |level: u32| lock(&noted).push(level)));
+        for _ in 0..1000 {
+            level.set(3, secs(10));
+        }
+        level.set(1, secs(60));
+        // Time is paused: it passes when no other task can run.
+        tokio::time::sleep(secs(30)).await;
+        assert_eq!(Arc::strong_count(&level), 2, "one task waits");
+        assert_eq!(level.level(), 1);
+        tokio::time::sleep(secs(31)).await;
+        assert_eq!((level.level(), Arc::strong_count(&level)), (0, 1));
+        assert_eq!(lock(&levels)[999..], [3, 1, 0]);
     }
 }

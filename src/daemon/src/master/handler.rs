@@ -123,12 +123,17 @@ impl Handler {
         }
     }
 
+    /// Returns whether a request may change something.
+    fn may_change(&self, request: &Request) -> bool {
+        origin::may_change(request, self.routes.find(&request.path).and_then(|found| shared(*found.route)))
+    }
+
     /// Checks a request before its body is read.
     fn check(&self, request: &mut Request) -> Result<BodyRule, Box<Response>> {
         let found = self.routes.find(&request.path);
         self.common.firewall.check(&self.closed, &request.path, found.as_ref())?;
         let Some(found) = found else { return Err(Box::new(Response::error(StatusCode::NOT_FOUND))) };
-        origin::check(request, self.common.jsonp)?;
+        origin::check(request, shared(*found.route), self.common.jsonp)?;
         request.principal = self.realms.principal(realm(*found.route), request)?;
         Ok(BodyRule::Whole { limit: body_limit(*found.route) })
     }
@@ -327,6 +332,14 @@ fn is_leaders(route: Route) -> bool {
     !matches!(route, Route::Shared(_)) && !own.contains(&route)
 }
 
+/// Returns the endpoint of a route if both daemons have it.
+fn shared(route: Route) -> Option<Shared> {
+    match route {
+        Route::Shared(shared) => Some(shared),
+        _ => None,
+    }
+}
+
 /// Returns the authentication realm of a route (docs/mesos/security.md).
 fn realm(route: Route) -> Realm {
     match route {
@@ -355,7 +368,7 @@ fn body_limit(route: Route) -> usize {
 impl wire::http::Handler for Handler {
     fn admit(&self, request: &mut Request) -> Result<BodyRule, Box<Response>> {
         let checked = self.check(request);
-        self.common.audit.admitted(request, checked)
+        self.common.audit.admitted(request, |request| self.may_change(request), checked)
     }
 
     async fn handle(&self, request: Request) -> Response {

@@ -1,32 +1,36 @@
 //! The rule for requests that a browser sends for a page of another origin: such a page can change nothing.
 //!
-//! It applies to methods that may change something. It does not decide what a page may read, and it authenticates
-//! nothing: a client that is no browser may send any `Origin`, or none.
+//! It does not decide which requests change something, and it authenticates nothing: a client that is no browser may
+//! send any headers.
 
 use http::{HeaderMap, Method};
 
 use super::request::last_value;
 
-/// Error for a request that a page of another origin has sent, and that may change something
+/// Error for a request that a page of another origin has sent
 /// ([`Request::check_origin`](super::Request::check_origin)).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("A page of the origin {origin:?} must not send {method} requests to this one")]
-pub struct ForeignOrigin {
-    origin: String,
-    method: Method,
+pub enum ForeignOrigin {
+    /// The request names this origin.
+    #[error("A page of the origin {0:?} must not send {1} requests to this one")]
+    Named(String, Method),
+    /// The request names no origin.
+    #[error("A page of another origin must not send this {0} request")]
+    Unnamed(Method),
 }
 
-/// Checks a request by its method and its headers. Browsers send `Origin` with every request of another origin that is
-/// neither GET nor HEAD.
+/// Checks a request by its headers. Browsers send `Origin` with every request of another origin that is neither GET nor
+/// HEAD, but not with the GET of an image. A page at another port of the same host, such as that of a task, is of the
+/// same site.
 ///
 /// # Errors
-/// The method is neither GET nor HEAD, and the origin is not the server's own.
+/// The origin is not the server's own.
 pub(super) fn check(method: &Method, headers: &HeaderMap) -> Result<(), ForeignOrigin> {
-    let is_read = *method == Method::GET || *method == Method::HEAD;
-    match last_value(headers, "origin") {
-        Some(origin) if !is_read && !is_own(origin, headers) => {
-            Err(ForeignOrigin { origin: origin.to_owned(), method: method.clone() })
+    match (last_value(headers, "origin"), last_value(headers, "sec-fetch-site")) {
+        (Some(origin), _) if !is_own(origin, headers) => {
+            Err(ForeignOrigin::Named(origin.to_owned(), method.clone()))
         }
+        (None, Some("cross-site" | "same-site")) => Err(ForeignOrigin::Unnamed(method.clone())),
         _ => Ok(()),
     }
 }
@@ -76,8 +80,17 @@ mod tests {
             assert_eq!(text, expected);
             assert_eq!(checked(&method, &foreign[..1]), Ok(()), "a client that is no browser");
         }
-        for method in [Method::GET, Method::HEAD] {
-            assert_eq!(checked(&method, &foreign), Ok(()));
+    }
+
+    #[test]
+    fn pages_of_other_sites_are_refused_without_their_origin() {
+        for site in ["cross-site", "same-site"] {
+            let text = checked(&Method::GET, &[("sec-fetch-site", site)]).unwrap_err().to_string();
+            assert_eq!(text, "A page of another origin must not send this GET request");
+        }
+        // A browser sends `none` for an address that its user has entered.
+        for site in ["none", "same-origin"] {
+            assert_eq!(checked(&Method::GET, &[("sec-fetch-site", site)]), Ok(()));
         }
     }
 

@@ -49,11 +49,16 @@ impl Request {
         last_value(&self.headers, name)
     }
 
-    /// Checks that no page of another origin has sent the request: such a page may only read. For
+    /// Returns whether the method is GET or HEAD.
+    pub fn is_get_or_head(&self) -> bool {
+        self.method == Method::GET || self.method == Method::HEAD
+    }
+
+    /// Checks that no page of another origin has sent a request that may change something. For
     /// [`Handler::admit`](super::Handler::admit).
     ///
     /// # Errors
-    /// The method is neither GET nor HEAD, and `Origin` names neither `Host` nor `X-Forwarded-Host`.
+    /// `Origin` names neither `Host` nor `X-Forwarded-Host`, or is missing and `Sec-Fetch-Site` names another site.
     pub fn check_origin(&self) -> Result<(), ForeignOrigin> {
         origin::check(&self.method, &self.headers)
     }
