@@ -14,6 +14,8 @@ use crate::support::{Daemon, Directory, PATIENCE, call, exchange, free_port, unt
 /// A user with its password, in the form of the header `Authorization`.
 pub const OPS: &str = "b3BzOjBwcy1zZWNyZXQtMQ==";
 const DEV: &str = "ZGV2OmRldi1zZWNyZXQtMg==";
+/// A user that is not known, `eve`.
+const STRANGER: &str = "ZXZlOng=";
 /// A wrong password of `ops`.
 pub const WRONG: &str = "b3BzOndyMG5nLXBhc3N3MHJk";
 /// All passwords that must not be in a log, also in the form in which they are sent.
@@ -167,6 +169,9 @@ fn operators(address: &str, audit: &Path, id: &str) {
     assert_eq!(quota["rule"], "the request cannot be decoded");
     let login = line(audit, &json!({"call": "LOGIN", "status": 401, "target": {"user": "ops"}}));
     assert_eq!((&login["principal"], &login["rule"]), (&Value::Null, &json!("mesos-master-readwrite")));
+    until("the user has to wait", || make(address, STRANGER, "/api/v1", &drain) == 429);
+    let login = line(audit, &json!({"call": "LOGIN", "status": 429, "target": {"user": "eve"}}));
+    assert_eq!((&login["decision"], &login["rule"]), (&json!("denied"), &json!("mesos-master-readwrite")));
 }
 
 /// Makes calls of frameworks.
@@ -217,6 +222,9 @@ fn operators_of_the_agent(address: &str, audit: &Path) {
     let denied = line(audit, &json!({"call": "SET_LOGGING_LEVEL", "decision": "denied"}));
     assert_eq!((&denied["principal"], &denied["target"]["level"]), (&json!("dev"), &json!("0")));
     line(audit, &json!({"call": "LOGIN", "rule": "mesos-agent-readwrite"}));
+    let forged = request("x", "POST", "/api/v1/executor", "{}").replace("Basic x", "Bearer x");
+    assert!(exchange(address, &forged).unwrap().starts_with("HTTP/1.1 401 "));
+    line(audit, &json!({"call": "LOGIN", "status": 401, "rule": "mesos-agent-executor"}));
 }
 
 /// A framework of `dev`, whose events are read as text.

@@ -109,11 +109,12 @@ impl Realms {
         };
         let header = request.header("authorization");
         let checked = check_basic(header, name, is_known);
-        if checked.is_err() {
-            self.audit.failed_http_login(header, request.peer, name);
-        }
-        if let Some(wait) = wait {
-            return Err(Box::new(too_many(wait)));
+        let checked = match wait {
+            Some(wait) => Err(Box::new(too_many(wait))),
+            None => checked,
+        };
+        if let Err(refusal) = &checked {
+            self.audit.failed_http_login(header, request.peer, name, refusal.status());
         }
         checked.map(|user| Some(user.into()))
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use agent::{Agent, AgentState, AuthMessage, Incoming, Input, Snapshot};
 use authorizer::{Action, Authorizer};
 use base::Time;
+use wire::auth::AGENT_EXECUTOR;
 use wire::http::{Body, BodyRule, RECORDIO, Request, Response, StatusCode};
 use wire::libprocess::{ConnectionId, Delivery, MessageSink};
 use wire::route::Table;
@@ -274,7 +275,7 @@ impl Handler {
         origin::check(request, shared(*found.route), self.common.jsonp)?;
         request.principal = match *found.route {
             Route::Operator => realms::operator(&self.realms, &self.shell.tokens, request)?,
-            Route::Executor => self.shell.tokens.proof(request.header("authorization")).map(|_| None)?,
+            Route::Executor => self.check_token(request).map(|()| None)?,
             route => self.realms.principal(realm(route), request)?,
         };
         Ok(match (*found.route, request.header("content-type")) {
@@ -283,6 +284,21 @@ impl Handler {
             (Route::Operator | Route::Executor, _) => BodyRule::Whole { limit: 16 << 20 },
             _ => BodyRule::Whole { limit: 1 << 20 },
         })
+    }
+
+    /// Checks the token of a request to `/api/v1/executor`, before its body is read.
+    ///
+    /// # Errors
+    /// 401.
+    fn check_token(&self, request: &Request) -> Result<(), Box<Response>> {
+        let header = request.header("authorization");
+        match self.shell.tokens.proof(header) {
+            Ok(_) => Ok(()),
+            Err(refusal) => {
+                self.common.audit.failed_http_login(header, request.peer, AGENT_EXECUTOR, refusal.status());
+                Err(refusal)
+            }
+        }
     }
 
     async fn respond(&self, request: Request) -> Response {

@@ -46,7 +46,8 @@ pub(super) fn executor(tokens: &ExecutorTokens, request: &Request) -> Option<Con
 /// An open realm ignores an invalid token.
 ///
 /// # Errors
-/// 401. The challenge offers tokens only if they are required or one was sent: Mesos does not accept them by default.
+/// 401; 429 after too many failures of the user. The challenge offers tokens only if they are required or one was sent:
+/// Mesos does not accept them by default.
 pub(super) fn operator(
     realms: &Realms,
     tokens: &ExecutorTokens,
@@ -59,6 +60,7 @@ pub(super) fn operator(
     let sent = header.filter(|header| is_bearer(header)).map(|header| tokens.bearer(header));
     let refusal = match realms.principal(Realm::ReadWrite, request) {
         Ok(principal) => return Ok(principal),
+        Err(refusal) if refusal.status() != StatusCode::UNAUTHORIZED => return Err(refusal),
         Err(refusal) => refusal,
     };
     let error = match sent {

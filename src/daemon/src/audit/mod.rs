@@ -22,6 +22,7 @@ use std::time::Duration;
 use anyhow::Context;
 use base::Pid;
 use cores::Refusal;
+use wire::http::StatusCode;
 
 use crate::flags::{AuditFlags, FlagError, Part};
 pub(crate) use agent_calls::agent_call;
@@ -131,9 +132,15 @@ impl Audit {
         });
     }
 
-    /// Writes a line about a failed log-in by HTTP: the user of the `Authorization` header, and the realm. Requests
-    /// without the header are not log-ins.
-    pub(crate) fn failed_http_login(&self, authorization: Option<&str>, peer: SocketAddr, realm: &str) {
+    /// Writes a line about a failed log-in by HTTP: the user of the `Authorization` header, the realm, and the status
+    /// of the response. Requests without the header are not log-ins.
+    pub(crate) fn failed_http_login(
+        &self,
+        authorization: Option<&str>,
+        peer: SocketAddr,
+        realm: &str,
+        status: StatusCode,
+    ) {
         let Some(header) = authorization.filter(|_| self.is_on()) else { return };
         // A header without user and password is not repeated: it may be a password.
         let user = wire::auth::basic_credentials(Some(header)).map(|(user, _)| user).unwrap_or_default();
@@ -145,7 +152,7 @@ impl Audit {
             call: "LOGIN".to_owned(),
             target: Target::default().with("user", &user),
             decision: Decision::Denied,
-            status: Some(401),
+            status: Some(status.as_u16()),
             rule: Some(realm.to_owned()),
         });
     }
@@ -235,15 +242,17 @@ mod tests {
         let path = directory.path().join("audit.log");
         let audit = Audit::start(Part::Master, &flags(&[("audit_log", path.to_str().unwrap())])).unwrap();
         (0..500).for_each(|number| audit.write(entry::entry(&number.to_string())));
-        audit.failed_http_login(Some("Basic YW5uOnMzY3JldA=="), SocketAddr::from(([127, 0, 0, 1], 1)), "realm");
-        audit.failed_http_login(Some("Bearer s3cret"), SocketAddr::from(([127, 0, 0, 1], 1)), "realm");
-        audit.failed_http_login(None, SocketAddr::from(([127, 0, 0, 1], 1)), "realm");
+        for (header, status) in [(Some("Basic YW5uOnMzY3JldA=="), 429), (Some("Bearer s3cret"), 401), (None, 401)] {
+            let status = StatusCode::from_u16(status).unwrap();
+            audit.failed_http_login(header, SocketAddr::from(([127, 0, 0, 1], 1)), "realm", status);
+        }
         audit.flush().await;
         let text = std::fs::read_to_string(&path).unwrap();
         let calls: Vec<_> = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()).collect();
         assert_eq!(calls.len(), 502);
         assert!(calls.iter().take(500).enumerate().all(|(at, line)| line["call"].as_str() == Some(&*at.to_string())));
         assert_eq!(calls[500]["target"]["user"], "ann");
+        assert_eq!([500, 501].map(|at: usize| calls[at]["status"].as_u64()), [Some(429), Some(401)]);
         assert!(!text.contains("s3cret") && !text.contains("YW5u"));
     }
 
