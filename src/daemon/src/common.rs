@@ -158,12 +158,6 @@ impl Common {
     }
 }
 
-/// Returns whether a request is a GET or HEAD. Most endpoints that only read answer any method, as Mesos's do
-/// (docs/mesos/clients.md); a few do not.
-pub fn is_get_or_head(request: &Request) -> bool {
-    request.method == Method::GET || request.method == Method::HEAD
-}
-
 /// Data of the build, shown in `/version` and `/state`.
 #[derive(Clone, Copy, Debug)]
 pub struct Build {

@@ -11,7 +11,6 @@ use bytes::Bytes;
 use rustc_hash::FxHasher;
 use wire::http::{Request, Response, StatusCode, header, percent_decode};
 
-use crate::common::is_get_or_head;
 use crate::files::{Files, FilesError};
 use crate::flags::Part;
 
@@ -93,7 +92,7 @@ impl Webui {
 
     /// Answers a request for the file `rest` of one of the page's directories; `""` is the page itself.
     pub(crate) async fn answer(&self, directory: &'static str, rest: &str, request: &Request) -> Response {
-        if !is_get_or_head(request) {
+        if !request.is_get_or_head() {
             return Response::method_not_allowed(&["GET"], request.method.as_str());
         }
         let Some(path) = path_of(directory, rest) else { return Response::not_found() };

@@ -167,7 +167,7 @@ impl Handler {
         request: &Request,
         write: impl FnOnce(&views::statistics::Measured) -> Vec<u8> + Send + 'static,
     ) -> Response {
-        if !common::is_get_or_head(request) {
+        if !request.is_get_or_head() {
             return Response::method_not_allowed(&["GET"], request.method.as_str());
         }
         match self.measure(write).await {
@@ -178,7 +178,7 @@ impl Handler {
 
     /// Answers `/metrics`: the agent's metrics and the usage of its containers, in Prometheus's text format.
     async fn prometheus(&self, request: &Request) -> Response {
-        if !common::is_get_or_head(request) {
+        if !request.is_get_or_head() {
             return Response::method_not_allowed(&["GET"], request.method.as_str());
         }
         let mut text = Text::default();

@@ -14,7 +14,6 @@ use wire::http::{Method, Request, Response, StatusCode};
 use super::Audit;
 use super::calls::RequestedChange;
 use super::entry::{Decision, Entry, Target, bounded, now};
-use crate::common::is_get_or_head;
 
 tokio::task_local! {
     static NOTES: Notes;
@@ -88,7 +87,7 @@ impl<'a> Observed<'a> {
             peer: request.peer,
             method: request.method.clone(),
             path: bounded(&request.path),
-            may_change: !is_get_or_head(request),
+            may_change: !request.is_get_or_head(),
             is_answered: false,
         }
     }

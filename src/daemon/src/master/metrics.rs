@@ -52,7 +52,7 @@ async fn made<T: Default + Send + 'static>(handler: &Handler, make: fn(Metrics) 
 
 /// Answers `/metrics`: the metrics in Prometheus's text format.
 pub(super) async fn prometheus(handler: &Handler, request: &Request) -> Response {
-    if !crate::common::is_get_or_head(request) {
+    if !request.is_get_or_head() {
         return Response::method_not_allowed(&["GET"], request.method.as_str());
     }
     let (snapshot, mut report, facts) = look(handler).await;

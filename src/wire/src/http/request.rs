@@ -49,7 +49,8 @@ impl Request {
         last_value(&self.headers, name)
     }
 
-    /// Returns whether the method is GET or HEAD.
+    /// Returns whether the method is GET or HEAD. Most endpoints that only read answer any method, as Mesos's do
+    /// (docs/mesos/clients.md); a few do not.
     pub fn is_get_or_head(&self) -> bool {
         self.method == Method::GET || self.method == Method::HEAD
     }
