@@ -81,12 +81,20 @@ impl Process {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn();
-        let mut child = spawned.map_err(|error| {
+        let child = spawned.map_err(|error| {
             NoPicture::Unreadable(match error.kind() {
                 std::io::ErrorKind::NotFound => "the ffmpeg program is not installed".to_owned(),
                 _ => format!("ffmpeg does not start: {error}"),
             })
         })?;
+        Process::of(child)
+    }
+
+    /// Reads the output of a process that was started with a pipe for each of its two outputs.
+    ///
+    /// # Errors
+    /// Returns an error if a pipe is missing.
+    fn of(mut child: Child) -> Result<Process, NoPicture> {
         let Some((pictures, errors)) = child.stdout.take().zip(child.stderr.take()) else {
             return Err(NoPicture::Unreadable("ffmpeg has no output".to_owned()));
         };
@@ -130,7 +138,8 @@ impl Process {
         Ok(Arrival { stamp, at: clock::monotonic(), frame })
     }
 
-    /// Returns the timestamp and the size of the next picture.
+    /// Returns the timestamp and the size of the next picture. Messages of other kinds do not extend the wait: a source
+    /// that only causes errors is silent.
     fn announced(&mut self, deadline: f64, stop: &dyn Fn() -> bool) -> Result<(Option<f64>, usize, usize), NoPicture> {
         loop {
             if stop() {
@@ -140,9 +149,11 @@ impl Process {
                 Ok(Message::Picture { stamp, width, height }) => return Ok((stamp, width, height)),
                 Ok(Message::Format(format)) => self.format = Some(format),
                 Ok(Message::Error(error)) => self.error = Some(error),
-                Err(RecvTimeoutError::Timeout) if clock::monotonic() >= deadline => return Err(NoPicture::Silent),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err(self.ended()),
+            }
+            if clock::monotonic() >= deadline {
+                return Err(NoPicture::Silent);
             }
         }
     }
@@ -223,4 +234,27 @@ fn open_pipe(path: &str, deadline: f64, stop: &dyn Fn() -> bool) -> Result<Owned
     let blocking = OFlag::from_bits_truncate(flags) - OFlag::O_NONBLOCK;
     fcntl(&file, FcntlArg::F_SETFL(blocking)).map_err(|error| bad(error.into()))?;
     Ok(file.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_only_prints_errors_is_silent_at_the_deadline() {
+        // Errors are more frequent than the timeouts of a wait for a message.
+        let errors = "while :; do echo '[tcp @ 0x5] [error] no picture' >&2; sleep 0.02; done";
+        let child = Command::new("sh")
+            .args(["-c", errors])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut process = Process::of(child).unwrap();
+        let begun = clock::monotonic();
+        let too_late = || clock::monotonic() > begun + 30.0;
+        assert_eq!(process.next(begun + 0.5, &too_late).unwrap_err(), NoPicture::Silent);
+        assert_eq!(process.error.as_deref(), Some("no picture"));
+    }
 }
