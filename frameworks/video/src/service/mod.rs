@@ -9,6 +9,7 @@ mod identity;
 mod page;
 mod profiles;
 mod results;
+mod results_file;
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;

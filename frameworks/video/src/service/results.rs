@@ -2,12 +2,12 @@
 //! where it is known.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Write};
+use std::fs;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::alert::Alerts;
+use super::results_file::{self, ResultsFile};
 use super::{Error, io};
 use crate::pipeline::{Finding, score, true_findings};
 use crate::scene::{Truth, read_truth};
@@ -15,8 +15,6 @@ use crate::spec::QuerySpec;
 
 /// Maximum number of findings of a query that are kept in memory.
 const RECENT_MAX: usize = 500;
-/// Maximum number of files of former queries with one name; above that the last one is overwritten.
-const EARLIER_MAX: u32 = 1000;
 /// Age in seconds at which findings are assumed to have arrived; quality is measured over `MEASURE_SECONDS` before
 /// that.
 const SETTLE_SECONDS: f64 = 3.0;
@@ -33,7 +31,7 @@ pub(crate) struct ResultsStore {
 #[derive(Debug)]
 struct QueryResults {
     spec: QuerySpec,
-    file: Option<File>,
+    file: Option<ResultsFile>,
     recent: VecDeque<Finding>,
     truth: Option<Truth>,
     /// Position in the stream from which on findings are complete.
@@ -56,28 +54,19 @@ impl ResultsStore {
         self.queries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Opens the results of a query, if they are not open. Findings that are already in its file are read, and new ones
-    /// appended.
+    /// Opens the results of a query, if they are not open. The last findings that are already in its file are read, and
+    /// new ones appended.
     pub(super) fn open(&self, spec: &QuerySpec) -> Result<(), Error> {
         let mut queries = self.lock();
         if queries.contains_key(&spec.name) {
             return Ok(());
         }
-        let mut recent = VecDeque::new();
-        let file = match &self.directory {
-            None => None,
+        let (file, recent) = match &self.directory {
+            None => (None, VecDeque::new()),
             Some(directory) => {
-                let path = directory.join(format!("{}.jsonl", spec.name));
-                let what = || format!("cannot write {}", path.display());
-                if let Ok(old) = File::open(&path) {
-                    for line in BufReader::new(old).lines().map_while(Result::ok) {
-                        recent.extend(serde_json::from_str::<Finding>(&line));
-                        if recent.len() > RECENT_MAX {
-                            recent.pop_front();
-                        }
-                    }
-                }
-                Some(File::options().create(true).append(true).open(&path).map_err(io(what()))?)
+                let what = format!("cannot write {}", results_file::path(directory, &spec.name).display());
+                let (file, recent) = ResultsFile::open(directory, &spec.name, RECENT_MAX).map_err(io(what))?;
+                (Some(file), recent)
             }
         };
         let truth = spec.truth.as_ref().and_then(|path| read_truth(path).ok());
@@ -91,23 +80,17 @@ impl ResultsStore {
     /// Checks whether results of a query could be written.
     pub(super) fn check(&self, spec: &QuerySpec) -> Result<(), Error> {
         let Some(directory) = &self.directory else { return Ok(()) };
-        let path = directory.join(format!("{}.jsonl", spec.name));
-        let opened = File::options().create(true).append(true).open(&path);
-        opened.map(drop).map_err(io(format!("cannot write {}", path.display())))
+        let path = results_file::path(directory, &spec.name);
+        results_file::check(directory, &spec.name).map_err(io(format!("cannot write {}", path.display())))
     }
 
     /// Opens the results of a new query. The file of a former query with this name is renamed, with a number.
     pub(super) fn open_new(&self, spec: &QuerySpec) -> Result<(), Error> {
         self.close(&spec.name);
         if let Some(directory) = &self.directory {
-            let path = directory.join(format!("{}.jsonl", spec.name));
-            let empty = fs::metadata(&path).map_or(true, |file| file.len() == 0);
-            if !empty {
-                let numbered = |n: u32| directory.join(format!("{}.{n}.jsonl", spec.name));
-                let aside = (1..=EARLIER_MAX).map(numbered).find(|aside| !aside.exists());
-                let aside = aside.unwrap_or_else(|| numbered(EARLIER_MAX));
-                fs::rename(&path, &aside).map_err(io(format!("cannot rename {}", path.display())))?;
-            }
+            let path = results_file::path(directory, &spec.name);
+            let aside = results_file::set_aside(directory, &spec.name);
+            aside.map_err(io(format!("cannot rename {}", path.display())))?;
         }
         self.open(spec)
     }
@@ -140,7 +123,7 @@ impl ResultsStore {
             }
         }
         if let Some(file) = &mut results.file
-            && let Err(error) = file.write_all(&lines)
+            && let Err(error) = file.append(&lines)
         {
             tracing::warn!(%query, %error, "results cannot be written");
         }
@@ -196,5 +179,40 @@ impl ResultsStore {
         let found: Vec<Finding> = results.recent.iter().filter(within).cloned().collect();
         let kind = results.spec.kind;
         Some(score(kind, &found, &true_findings(truth, kind, from, to)).f1())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::Rect;
+    use crate::media::tests::Directory;
+
+    fn finding(at: f64) -> Finding {
+        let (line, direction) = (String::new(), "down".to_owned());
+        Finding { at, label: "person".to_owned(), track: 1, line, direction, place: Rect::default() }
+    }
+
+    #[test]
+    fn findings_survive_a_restart_and_a_new_query_of_the_same_name() {
+        let directory = Directory::new("results-store");
+        let text = "[[query]]\nname = \"gate\"\nkind = \"people\"\nvideo = \"a.mp4\"\n";
+        let spec = crate::spec::parse(text, "q.toml", std::path::Path::new("/v")).unwrap().remove(0);
+        let store = || ResultsStore::new(Some(directory.file("found")), None).unwrap();
+        let first = store();
+        first.check(&spec).unwrap();
+        first.open_new(&spec).unwrap();
+        first.add("gate", vec![finding(1.0), finding(2.0)]);
+        let second = store();
+        second.open(&spec).unwrap();
+        // One of them is repeated.
+        second.add("gate", vec![finding(2.0), finding(3.0)]);
+        let all = [finding(1.0), finding(2.0), finding(3.0)];
+        assert_eq!(second.recent("gate"), all);
+        second.open_new(&spec).unwrap();
+        assert!(second.recent("gate").is_empty());
+        let former = fs::read_to_string(directory.file("found/gate.1.jsonl")).unwrap();
+        let former: Vec<Finding> = former.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(former, all);
     }
 }
