@@ -3,8 +3,8 @@
 //! Hooks are flags of the framework, not settings of queries: a query that is submitted through the API cannot run a
 //! program.
 
-use std::io::{Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -118,7 +118,7 @@ fn work(call: &Call, receiver: &Receiver<Alert>) {
         line.push(b'\n');
         let done = match call {
             Call::Program(program) => run(program, &line),
-            Call::Post { host, path } => post(host, path, &line),
+            Call::Post { host, path } => post(host, path, &line, clock::monotonic() + PATIENCE.as_secs_f64()),
         };
         if let Err(error) = done {
             tracing::warn!(query = %alert.query, %error, "an alert could not be sent");
@@ -150,11 +150,11 @@ fn ended(child: &mut Child) -> std::io::Result<()> {
     Err(std::io::Error::other("the program took longer than 10 s and was ended"))
 }
 
-fn post(host: &str, path: &str, body: &[u8]) -> std::io::Result<()> {
-    let address = host.to_socket_addrs()?.next().ok_or_else(|| std::io::Error::other("the name has no address"))?;
-    let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+/// Posts the body and reads the status of the answer, all before `deadline` (of the monotonic clock).
+fn post(host: &str, path: &str, body: &[u8], deadline: f64) -> std::io::Result<()> {
+    let address = resolved(host, left(deadline)?)?;
+    let stream = TcpStream::connect_timeout(&address, left(deadline)?)?;
+    let mut stream = TimedStream { stream, deadline };
     let length = body.len();
     let head = format!(
         "POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\
@@ -170,10 +170,71 @@ fn post(host: &str, path: &str, body: &[u8]) -> std::io::Result<()> {
     Err(std::io::Error::other(format!("the answer is {}", String::from_utf8_lossy(&answer))))
 }
 
+/// Resolves `host:port`. The resolver of the system may take longer than `wait`, so another thread waits for it.
+fn resolved(host: &str, wait: Duration) -> std::io::Result<SocketAddr> {
+    if let Ok(address) = host.parse::<SocketAddr>() {
+        return Ok(address);
+    }
+    let (sender, receiver) = sync_channel(1);
+    let host = host.to_owned();
+    std::thread::spawn(move || {
+        let first = host.to_socket_addrs().map(|mut addresses| addresses.next());
+        // The call may have ended.
+        let _ = sender.send(first);
+    });
+    let first = receiver.recv_timeout(wait).map_err(|_| late())??;
+    first.ok_or_else(|| std::io::Error::other("the name has no address"))
+}
+
+/// A connection whose reads and writes fail after the deadline. A timeout of the socket alone would begin again with
+/// each byte that arrives.
+struct TimedStream {
+    stream: TcpStream,
+    deadline: f64,
+}
+
+impl Read for TimedStream {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        self.stream.set_read_timeout(Some(left(self.deadline)?))?;
+        self.stream.read(buffer).map_err(timed)
+    }
+}
+
+impl Write for TimedStream {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.stream.set_write_timeout(Some(left(self.deadline)?))?;
+        self.stream.write(bytes).map_err(timed)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.stream.flush()
+    }
+}
+
+/// Returns the time until `deadline`; an error if it has passed.
+fn left(deadline: f64) -> std::io::Result<Duration> {
+    let left = deadline - clock::monotonic();
+    // Sockets reject a timeout of zero.
+    if left > 0.0 { Ok(Duration::from_secs_f64(left).max(Duration::from_millis(1))) } else { Err(late()) }
+}
+
+/// Names the timeout of a socket, which the system reports as a lack of data.
+fn timed(error: std::io::Error) -> std::io::Error {
+    match error.kind() {
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => late(),
+        _ => error,
+    }
+}
+
+fn late() -> std::io::Error {
+    std::io::Error::new(ErrorKind::TimedOut, "the call took longer than 10 s and was ended")
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::{BufRead, BufReader};
     use std::net::TcpListener;
+    use std::sync::mpsc::RecvTimeoutError;
 
     use super::*;
 
@@ -220,6 +281,35 @@ mod tests {
         assert!(run("true", b"{}\n").is_ok());
         assert!(run("false", b"{}\n").unwrap_err().to_string().contains("failed"));
         assert!(run("/nonexistent/program", b"").is_err());
+    }
+
+    #[test]
+    fn a_server_that_answers_byte_by_byte_does_not_extend_a_call() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let host = listener.local_addr().unwrap().to_string();
+        let (done, wait) = sync_channel::<()>(0);
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            for byte in b"HTTP/1.1 204" {
+                // The answer would take 6 s, with pauses that are shorter than the limit of the call.
+                let pause = wait.recv_timeout(Duration::from_millis(500));
+                if pause != Err(RecvTimeoutError::Timeout) || stream.write_all(std::slice::from_ref(byte)).is_err() {
+                    return;
+                }
+            }
+        });
+        let error = post(&host, "/", b"{}\n", clock::monotonic() + 1.2).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
+        drop(done);
+        server.join().unwrap();
+    }
+
+    #[test]
+    fn the_look_up_of_a_name_has_a_limit() {
+        assert!(resolved("localhost:80", PATIENCE).unwrap().ip().is_loopback());
+        assert!(resolved("[::1]:80", Duration::ZERO).unwrap().ip().is_loopback());
+        let error = post("localhost:80", "/", b"", clock::monotonic() - 1.0).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
     }
 
     #[test]
