@@ -1,5 +1,6 @@
 //! Ground truth in the format of the MOT challenge: a line `frame,id,left,top,width,height,confidence,class,visibility`
-//! for each box, in pixels, frames from 1. The last three may be missing.
+//! for each box, in pixels, frames from 1. The last three may be missing. A class or a visibility of -1 is not given,
+//! as in test files of the challenges from 2016 on.
 //!
 //! The files of the first challenge (2015) have ten fields, the last three of which are a place in the world: all their
 //! boxes are people.
@@ -13,8 +14,8 @@ const BOXES_MAX: usize = 2_000_000;
 /// Maximum size of a file in bytes.
 const BYTES_MAX: u64 = 256 << 20;
 /// Classes of people in the format; those of vehicles follow.
-const PEOPLE: [u32; 2] = [1, 7];
-const VEHICLES: [u32; 3] = [3, 4, 5];
+const PEOPLE: [i64; 2] = [1, 7];
+const VEHICLES: [i64; 3] = [3, 4, 5];
 /// Number of fields with which a line ends with a place in the world instead of class and visibility.
 const FIELDS_WITH_PLACE: usize = 10;
 
@@ -71,12 +72,12 @@ fn parse(text: &str, (width, height): (usize, usize)) -> Result<Vec<LabelledBox>
             return Err(format!("line {number}: frames count from 1, and a box has a width and a height"));
         }
         let has_place = values.len() == FIELDS_WITH_PLACE;
-        let vehicle = match values.get(7).map(|class| *class as u32) {
+        let vehicle = match values.get(7).map(|class| *class as i64) {
             _ if has_place => Some(false),
+            None | Some(..0) => None,
             Some(class) if PEOPLE.contains(&class) => Some(false),
             Some(class) if VEHICLES.contains(&class) => Some(true),
             Some(_) => continue,
-            None => None,
         };
         if values.get(6).is_some_and(|confidence| *confidence == 0.0) {
             continue;
@@ -84,7 +85,7 @@ fn parse(text: &str, (width, height): (usize, usize)) -> Result<Vec<LabelledBox>
         let (sx, sy) = (width.max(1) as f64, height.max(1) as f64);
         let place = Rect { x: (x / sx) as f32, y: (y / sy) as f32, w: (w / sx) as f32, h: (h / sy) as f32 };
         let Some(place) = place.clipped() else { continue };
-        let visible = values.get(8).filter(|_| !has_place).map_or(1.0, |v| v.clamp(0.0, 1.0) as f32);
+        let visible = values.get(8).filter(|v| !has_place && **v >= 0.0).map_or(1.0, |v| v.min(1.0) as f32);
         out.push(LabelledBox { frame: frame as u64 - 1, id: id.max(0.0) as u64, vehicle, place, visible });
         if out.len() > BOXES_MAX {
             return Err(format!("more than {BOXES_MAX} boxes"));
@@ -108,6 +109,12 @@ mod tests {
         assert!((place.x - 0.1).abs() < 1e-5 && (place.h - 0.2).abs() < 1e-5 && read[1].visible == 0.5);
         let person = parse("1,9,49,15,31.5,75.1,1,-4.1554,-7.3591,0\n", (100, 200)).expect("good")[0];
         assert_eq!((person.id, person.vehicle, person.visible), (9, Some(false), 1.0));
+        // Fields that are not given are -1.
+        for text in ["1,2,0,0,10,10,1,-1,-1\n", "1,2,0,0,10,10,-1,-1\n", "1,2,0,0,10,10,-1\n"] {
+            let read = parse(text, (100, 200)).expect(text);
+            let read: Vec<(Option<bool>, f32)> = read.iter().map(|label| (label.vehicle, label.visible)).collect();
+            assert_eq!(read, [(None, 1.0)], "{text}");
+        }
         for (text, says) in
             [("1,2,3\n", "at least 6"), ("a,1,1,1,1,1\n", "is not a number"), ("0,1,1,1,1,1\n", "from 1")]
         {
