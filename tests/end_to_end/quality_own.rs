@@ -53,6 +53,11 @@ fn a_model_of_named_columns_is_validated_kept_evaluated_and_refuses_other_data()
     // Columns in another order, with the label or without.
     let new = directory.write("new.csv", "width,colour,length\n10,blue,3\n0,white,3\n");
     assert_eq!(quality(&["predict", &model, &new]), (true, "rose\nlily\n".into(), String::new()));
+    // A file whose name does not tell its format.
+    let other = directory.write("new.txt", "width,colour,length\n10,blue,3\n");
+    assert_eq!(quality(&["predict", &model, &other, "--format", "csv"]), (true, "rose\n".into(), String::new()));
+    let (success, _, errors) = quality(&["predict", &model, &other, "--format=json"]);
+    assert!(!success && errors.contains("'json' is not a format: csv, libsvm, parquet or arrow"), "{errors}");
     let (_, said, _) = quality(&["predict", &model, &new, "--probabilities"]);
     assert!(said.starts_with("prediction,P(lily),P(rose)\nrose,0."), "{said}");
     let (success, said, _) = quality(&["evaluate", &model, &data, "--json"]);

@@ -47,6 +47,25 @@ impl Format {
     }
 }
 
+/// An error for a text that names no format.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is not a format: csv, libsvm, parquet or arrow")]
+pub struct UnknownFormat(String);
+
+impl std::str::FromStr for Format {
+    type Err = UnknownFormat;
+
+    fn from_str(text: &str) -> Result<Format, UnknownFormat> {
+        match text {
+            "csv" => Ok(Format::Csv),
+            "libsvm" => Ok(Format::Libsvm),
+            "parquet" => Ok(Format::Parquet),
+            "arrow" => Ok(Format::Arrow),
+            _ => Err(UnknownFormat(text.to_owned())),
+        }
+    }
+}
+
 /// The column of a CSV file that is the label: `last`, `first` or `none`, or a column's name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]

@@ -15,6 +15,16 @@ fn refused(result: Result<Input, InputError>) -> String {
 }
 
 #[test]
+fn formats_have_the_names_of_job_files() {
+    for name in ["csv", "libsvm", "parquet", "arrow"] {
+        let format: Format = name.parse().unwrap();
+        assert_eq!(serde_json::to_value(format).unwrap(), name);
+    }
+    let refused = "json".parse::<Format>().unwrap_err().to_string();
+    assert_eq!(refused, "'json' is not a format: csv, libsvm, parquet or arrow");
+}
+
+#[test]
 fn csv_with_and_without_names() {
     let plain = csv("1,2,3.5\n4,5,6\n", false).unwrap();
     assert_eq!(plain.data.labels, [3.5, 6.0]);

@@ -126,12 +126,12 @@ impl SavedModel {
         Ok(model)
     }
 
-    /// Reads rows to predict from the text of a data file.
+    /// Reads rows to predict from the text of a data file; `file` is its name in errors.
     ///
     /// # Errors
     /// The file has other columns than the model, or a line breaks a rule.
-    pub fn rows(&self, file: &str, text: &str) -> Result<Input, Error> {
-        Ok(input::read_as(file, text, Format::of(file), &self.schema, LabelsToRead::Nothing)?)
+    pub fn rows(&self, file: &str, format: Format, text: &str) -> Result<Input, Error> {
+        Ok(input::read_as(file, text, format, &self.schema, LabelsToRead::Nothing)?)
     }
 
     /// Returns the model's prediction for an example; a class by its name.
@@ -155,12 +155,12 @@ impl SavedModel {
         })
     }
 
-    /// Compares predictions with the labels of a data file's rows. `label` is the column of the labels, if it is not
-    /// that of the training.
+    /// Compares predictions with the labels of a data file's rows. `file` is its name in errors, and `label` the column
+    /// of the labels, if it is not that of the training.
     ///
     /// # Errors
     /// The model was trained without labels, the file has other columns than the model, or a line breaks a rule.
-    pub fn evaluate(&self, file: &str, text: &str, label: Option<&Label>) -> Result<Evaluation, Error> {
+    pub fn evaluate(&self, file: &str, format: Format, text: &str, label: Option<&Label>) -> Result<Evaluation, Error> {
         if matches!(self.model, Model::Clusters(_) | Model::Topics(_)) {
             return Err(EvaluateError::NoLabels(self.kind.clone()).into());
         }
@@ -175,7 +175,7 @@ impl SavedModel {
         } else {
             LabelsToRead::Classes(label, &self.classes)
         };
-        let input = input::read_as(file, text, Format::of(file), &self.schema, wanted)?;
+        let input = input::read_as(file, text, format, &self.schema, wanted)?;
         let pairs = input.data.rows().map(|row| self.model.predict(&row)).zip(input.data.labels.iter().copied());
         Ok(if self.classes.is_empty() {
             Evaluation::of_numbers(pairs)

@@ -13,6 +13,7 @@ use super::worker::{WorkerOptions, run};
 use super::*;
 use crate::evaluate::Evaluation;
 use crate::frame::{ToDriver, ToWorker, decode, encode};
+use crate::input::Format;
 use crate::job::parse;
 use crate::learn::LocalTraining;
 use crate::scheduler::Iteration;
@@ -91,14 +92,14 @@ fn a_model_is_kept_and_predicts_by_the_names_of_classes() {
     let training = back.training.as_ref().unwrap();
     assert!((&training.job, training.rows) == (&job, 60) && training.date.ends_with('Z'), "{training:?}");
     // A file with other columns has no predictions; one with labels has an evaluation.
-    let refused = back.rows("new.csv", "1,2,3,4\n").unwrap_err().to_string();
+    let refused = back.rows("new.csv", Format::Csv, "1,2,3,4\n").unwrap_err().to_string();
     assert_eq!(refused, "new.csv:1: has 4 columns, and the model was trained with 3");
-    assert_eq!(back.rows("new.csv", "1,2,3\n").unwrap().data.len(), 1);
+    let read = back.rows("new.txt", Format::Csv, "1,2,3\n").unwrap();
+    assert_eq!(read.data.rows().collect::<Vec<_>>(), [[1.0, 2.0, 3.0]]);
     let row = row.iter().map(f64::to_string).collect::<Vec<_>>().join(",");
-    let answer = back.predict(&back.rows("new.csv", &row).unwrap().data.rows().next().unwrap());
-    let Evaluation::Classes(found) = back.evaluate("new.csv", &format!("{row},{answer}\n"), None).unwrap() else {
-        panic!()
-    };
+    let answer = back.predict(&back.rows("new.csv", Format::Csv, &row).unwrap().data.rows().next().unwrap());
+    let found = back.evaluate("new.txt", Format::Csv, &format!("{row},{answer}\n"), None).unwrap();
+    let Evaluation::Classes(found) = found else { panic!() };
     assert_eq!((found.rows, found.accuracy), (1, 1.0));
     let sum: f64 = back.probabilities(&[0.0, 0.0, 0.0]).unwrap().iter().sum();
     assert!((sum - 1.0).abs() < 1e-12);

@@ -1,6 +1,6 @@
 //! `tepui framework quality predict` and `evaluate`: applies a saved model to the rows of a file.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
@@ -21,6 +21,9 @@ pub(super) struct PredictArgs {
     /// CSV with the columns of the training, or LIBSVM; labels are ignored
     #[arg(value_name = "DATA")]
     data: PathBuf,
+    /// Format of the data: csv, libsvm, parquet or arrow [default: by the file's name]
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<Format>,
     /// Print CSV: each prediction, and the probability of each class
     #[arg(long)]
     probabilities: bool,
@@ -34,6 +37,9 @@ pub(super) struct EvaluateArgs {
     /// CSV with the columns of the training and the label, or LIBSVM
     #[arg(value_name = "DATA")]
     data: PathBuf,
+    /// Format of the data: csv, libsvm, parquet or arrow [default: by the file's name]
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<Format>,
     /// Which column of a CSV file is the label: its name, last or first [default: that of the training]
     #[arg(long, value_name = "COLUMN")]
     label: Option<String>,
@@ -42,17 +48,19 @@ pub(super) struct EvaluateArgs {
     json: bool,
 }
 
-fn read(path: &std::path::Path) -> Result<(String, String)> {
+/// Returns the name, the format and the text of a data file. Its name decides about the format if none is given.
+fn read(path: &Path, format: Option<Format>) -> Result<(String, Format, String)> {
     let name = path.display().to_string();
+    let format = format.unwrap_or_else(|| Format::of(&name));
     let bytes = std::fs::read(path).with_context(|| format!("cannot read {name}"))?;
-    let text = text_of(&name, Format::of(&name), bytes)?;
-    Ok((name, text))
+    let text = text_of(&name, format, bytes)?;
+    Ok((name, format, text))
 }
 
 pub(super) fn predict(args: &PredictArgs) -> Result<ExitCode> {
     let model = SavedModel::read(&args.model)?;
-    let (name, text) = read(&args.data)?;
-    let input = model.rows(&name, &text)?;
+    let (name, format, text) = read(&args.data, args.format)?;
+    let input = model.rows(&name, format, &text)?;
     if args.probabilities {
         let titles = model.classes.iter().map(|class| format!("P({class})"));
         let mut lines = vec![csv_line(std::iter::once("prediction".to_owned()).chain(titles))];
@@ -79,9 +87,9 @@ fn csv_line(values: impl Iterator<Item = String>) -> String {
 
 pub(super) fn evaluate(args: &EvaluateArgs) -> Result<ExitCode> {
     let model = SavedModel::read(&args.model)?;
-    let (name, text) = read(&args.data)?;
+    let (name, format, text) = read(&args.data, args.format)?;
     let label = args.label.clone().map(Label::from);
-    let found = model.evaluate(&name, &text, label.as_ref())?;
+    let found = model.evaluate(&name, format, &text, label.as_ref())?;
     let text = match &found {
         found if args.json => serde_json::to_string_pretty(found)?,
         Evaluation::Classes(confusion) => of_classes(confusion),
