@@ -32,7 +32,9 @@ usage: cargo xtask <command>
                            agents that isolate their tasks, if wanted: those of agents, then (unified: in an
                            emulated machine with cgroups v2 alone, a quarter of an hour)
   ci [--no-install]        test, then conformance with both profiles
-  bench [NAME...]          the benchmarks whose name has a NAME, printed; `frameworks`: all of the frameworks'
+  bench [NAME...] [--FLAG...]
+                           the benchmarks whose name has a NAME, printed; `frameworks`: all of the frameworks'; flags,
+                           and what follows `--`, are for the benchmark, if it is only one
   papers [TEXT...]         runs the scenarios of lab/papers (or those whose name has a TEXT), and writes what came out into the
                            pages of docs/papers
   dist [--no-profile]      the release archive: fat LTO, a profile of the program's own runs, a static executor; takes an

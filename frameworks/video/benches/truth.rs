@@ -1,7 +1,7 @@
 //! Measures how well objects are detected and tracked: F1 of boxes at an overlap of one half, identity switches, F1 of
 //! crossings of a vertical line in the middle, and classes.
 //!
-//! Without arguments it uses the generated square. With `-- --truth DIR` it uses a video (`*.avi`, `*.mp4`, `*.mkv`)
+//! Without arguments it uses the generated square. With `--truth DIR` it uses a video (`*.avi`, `*.mp4`, `*.mkv`)
 //! and its ground truth (`gt.txt`, in the format of the MOT challenge) in that directory. With `--model FILE` the
 //! detector `network` is measured, too, in builds with the feature.
 
