@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use protos::json::Writer;
 use wire::Connections;
-use wire::http::{Method, Request, Response, StatusCode};
+use wire::http::{Request, Response, StatusCode};
 use wire::route::Table;
 use wire::tls::Tls;
 

@@ -185,10 +185,13 @@ impl Indexed {
         self.decoded
     }
 
-    /// Returns the numbers of the key frames below `end`.
+    /// Returns the numbers of the key frames below `end`, in rising order.
     pub(super) fn key_frames(&self, end: u64) -> Vec<u64> {
         let keys = (0..self.index.packets.len()).filter(|i| self.index.packets[*i].key).map(|i| self.shown(i));
-        keys.filter(|n| *n < end).collect()
+        let mut keys: Vec<u64> = keys.filter(|n| *n < end).collect();
+        // A file may show key frames in another order than it stores them.
+        keys.sort_unstable();
+        keys
     }
 
     fn shown(&self, packet: usize) -> u64 {

@@ -27,9 +27,7 @@ pub enum ForeignOrigin {
 /// The origin is not the server's own.
 pub(super) fn check(method: &Method, headers: &HeaderMap) -> Result<(), ForeignOrigin> {
     match (last_value(headers, "origin"), last_value(headers, "sec-fetch-site")) {
-        (Some(origin), _) if !is_own(origin, headers) => {
-            Err(ForeignOrigin::Named(origin.to_owned(), method.clone()))
-        }
+        (Some(origin), _) if !is_own(origin, headers) => Err(ForeignOrigin::Named(origin.to_owned(), method.clone())),
         (None, Some("cross-site" | "same-site")) => Err(ForeignOrigin::Unnamed(method.clone())),
         _ => Ok(()),
     }
