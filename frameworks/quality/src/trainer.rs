@@ -173,7 +173,7 @@ pub fn parse(number: u64, text: &str) -> Result<Line, LineError> {
     }
 }
 
-/// Returns the name of the first number for which a line has a word that JSON does not have, as many libraries write it.
+/// Returns the name of the first number for which a line has a word that JSON does not have, as many libraries write.
 fn item_in_words(text: &str) -> Option<&'static str> {
     let word = ["NaN", "Infinity"].iter().filter_map(|word| text.find(word)).min()?;
     let before = &text[..word];

@@ -27,11 +27,6 @@ const EXPLAINED: &[(&str, &str, &str)] = &[
     ),
     (
         "src/daemon/src",
-        "common",
-        "what every endpoint may use includes the log and the page, which answer by its rules",
-    ),
-    (
-        "src/daemon/src",
         "agent::outputs",
         "outputs answer reads with views, and views show the files that outputs attach",
     ),

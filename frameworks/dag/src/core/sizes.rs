@@ -29,7 +29,7 @@ pub(super) fn key(job: &Job, stage: &Stage) -> String {
 }
 
 /// Returns the number of a stage's tasks, if it is known before they run. `pieces` are its input files, if they were
-/// examined, and `sources` returns the number of tasks of a stage that it reads, if that is known, and of its partitions.
+/// examined. `sources` returns the number of tasks of a stage that it reads, if that is known, and of its partitions.
 fn total(stage: &Stage, pieces: Option<&Pieces>, sources: impl Fn(usize) -> (Option<u32>, Option<u32>)) -> Option<u32> {
     let small = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
     match &stage.input {

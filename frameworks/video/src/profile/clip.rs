@@ -114,7 +114,7 @@ impl Clip {
         })
     }
 
-    /// Sets the network, before anything is tried; see [`Pipeline::with_network`](crate::pipeline::Pipeline::with_network).
+    /// Sets the network of the detector [`Detector::Network`], before anything is tried.
     #[must_use]
     pub fn with_network(self, network: Option<Network>) -> Clip {
         Clip { network, ..self }

@@ -80,8 +80,8 @@ impl Slot {
     }
 
     /// Records that the connection waits for more of a request's body, and is closed once the body has stalled or is
-    /// behind its rate ([`Limits::body_rate`]). The connection has read `read` bytes so far. A kept connection is closed,
-    /// too, because the part of the body that has arrived counts in the limit of all bodies.
+    /// behind its rate ([`Limits::body_rate`]). The connection has read `read` bytes so far. A kept connection is
+    /// closed, too, because the part of the body that has arrived counts in the limit of all bodies.
     pub(crate) fn wait_for_body(&mut self, read: u64, limits: &Limits) {
         let former = self.entry.filter(|entry| entry.what == WaitsFor::Body);
         if former.is_some_and(|former| former.read == read) {

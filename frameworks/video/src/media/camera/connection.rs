@@ -12,7 +12,8 @@ pub(super) enum Connection {
 }
 
 impl Connection {
-    /// Connects, until `deadline`, or until `stop` returns `true`. For `most` see [`FeedOptions::most`](super::FeedOptions::most).
+    /// Connects, until `deadline`, or until `stop` returns `true`. `most` is that of
+    /// [`FeedOptions`](super::FeedOptions).
     ///
     /// # Errors
     /// Returns the reason why there is no connection.
