@@ -9,6 +9,7 @@ use base::lock;
 use prost::Message;
 use protos::json::{Dialect, ToJson};
 use rustc_hash::FxHashMap;
+use tokio::sync::Semaphore;
 use wire::Limits;
 use wire::http::stream::{Record, Records, StreamEnd, StreamHandle};
 use wire::http::{Backlog, Response};
@@ -52,10 +53,51 @@ impl<E: Message + ToJson> LastEvent<E> {
     }
 }
 
+/// Number of first records that are encoded at once. Each may be as large as the state of the cluster.
+const ENCODERS: usize = 2;
+
+/// An open stream.
+#[derive(Debug)]
+struct OpenStream {
+    handle: StreamHandle,
+    encoding: Encoding,
+    /// Records that wait until the first one is encoded, and their bytes; `None` if there is no such wait.
+    held: Mutex<Option<(Vec<Record>, usize)>>,
+}
+
+impl OpenStream {
+    /// Sends a record after the first one. At most `limit` bytes wait for that.
+    fn send(&self, record: &Record, limit: usize) -> Result<(), StreamEnd> {
+        let mut held = lock(&self.held);
+        let Some((records, bytes)) = &mut *held else {
+            drop(held);
+            return self.handle.send_record(record);
+        };
+        *bytes += record.as_bytes().len();
+        if *bytes > limit {
+            *held = None;
+            drop(held);
+            return Err(self.handle.cut_off());
+        }
+        records.push(record.clone());
+        Ok(())
+    }
+
+    /// Sends the first record, and those that were held back for it.
+    fn release(&self, first: &Record) -> Result<(), StreamEnd> {
+        // The lock is held, so that no record overtakes.
+        let mut held = lock(&self.held);
+        let Some((records, _)) = held.take() else { return Ok(()) };
+        self.handle.send_record(first)?;
+        records.iter().try_for_each(|record| self.handle.send_record(record))
+    }
+}
+
 /// The open event streams.
 #[derive(Debug)]
 pub struct Streams {
-    open: Mutex<FxHashMap<u64, (Arc<StreamHandle>, Encoding)>>,
+    open: Mutex<FxHashMap<u64, Arc<OpenStream>>>,
+    encoders: Arc<Semaphore>,
     next: AtomicU64,
     /// Maximum number of bytes that wait for the reader of one stream.
     limit: usize,
@@ -67,7 +109,8 @@ impl Streams {
     /// Creates an empty set of streams, with these limits of bytes that wait for readers.
     pub fn new(limits: &Limits) -> Streams {
         let (limit, backlog) = (limits.stream, Backlog::new(limits.streams));
-        Streams { open: Mutex::default(), next: AtomicU64::new(1), limit, backlog }
+        let encoders = Arc::new(Semaphore::new(ENCODERS));
+        Streams { open: Mutex::default(), encoders, next: AtomicU64::new(1), limit, backlog }
     }
 
     /// Checks that a stream may be opened.
@@ -119,33 +162,54 @@ impl Streams {
                 closed(end);
             }
         });
-        lock(&self.open).insert(number, (Arc::new(handle), encoding));
+        lock(&self.open).insert(number, Arc::new(OpenStream { handle, encoding, held: Mutex::default() }));
         number
     }
 
     /// Sends a v0 event to a stream in its reader's encoding.
     pub fn send(&self, number: u64, event: &(impl Message + ToJson)) {
-        self.send_encoded(number, |encoding| encode_v1(encoding, event));
+        self.send_record(number, |encoding| Record::new(&encode_v1(encoding, event)));
     }
 
-    /// Sends the bytes that `encode` returns for the stream's encoding.
-    pub fn send_encoded(&self, number: u64, encode: impl FnOnce(Encoding) -> Vec<u8>) {
-        self.send_record(number, |encoding| Record::new(&encode(encoding)));
+    /// Sends the bytes that `encode` returns for the stream's encoding as the first record. They are encoded on another
+    /// thread, because they may be large; what is sent to the stream meanwhile follows them.
+    ///
+    /// # Panics
+    /// Outside of a runtime.
+    pub fn send_first(&self, number: u64, encode: impl FnOnce(Encoding) -> Vec<u8> + Send + 'static) {
+        let Some(stream) = lock(&self.open).get(&number).cloned() else { return };
+        *lock(&stream.held) = Some((Vec::new(), 0));
+        let encoders = self.encoders.clone();
+        tokio::spawn(async move {
+            // The semaphore is never closed. A client that has left meanwhile costs nothing.
+            let Ok(_permit) = encoders.acquire_owned().await else { return };
+            if stream.handle.ended().is_some() {
+                return;
+            }
+            let sent = tokio::task::spawn_blocking(move || {
+                let first = Record::new(&encode(stream.encoding));
+                stream.release(&first)
+            });
+            if let Ok(Err(end)) = sent.await {
+                tracing::debug!(stream = number, "state not sent: {end}");
+            }
+        });
     }
 
     /// Sends the record that `make` returns for the stream's encoding. The record may be shared with other streams.
     pub fn send_record(&self, number: u64, make: impl FnOnce(Encoding) -> Record) {
         // The lock is not held while sending: a stream that fails calls `closed`, which may lock again.
-        let Some((handle, encoding)) = lock(&self.open).get(&number).cloned() else { return };
-        if let Err(end) = handle.send_record(&make(encoding)) {
+        let Some(stream) = lock(&self.open).get(&number).cloned() else { return };
+        if let Err(end) = stream.send(&make(stream.encoding), self.limit) {
             tracing::debug!(stream = number, "event not sent: {end}");
         }
     }
 
     /// Ends a stream after the events that were sent to it.
     pub fn close(&self, number: u64) {
-        let handle = lock(&self.open).remove(&number);
-        drop(handle);
+        // The stream ends once it is no longer used: after its first record, if that is still encoded.
+        let stream = lock(&self.open).remove(&number);
+        drop(stream);
     }
 
     /// Removes a stream whose client has disconnected.
@@ -159,6 +223,45 @@ mod tests {
     use protos::mesos::master::{Event, event};
 
     use super::*;
+
+    #[tokio::test]
+    async fn events_follow_the_first_record_that_is_still_encoded() {
+        let streams = Streams::new(&Limits::default());
+        let (number, mut records) = streams.open_bare(|_| {});
+        let (encoded, go) = std::sync::mpsc::channel::<()>();
+        streams.send_first(number, move |_| {
+            go.recv().unwrap();
+            b"state".to_vec()
+        });
+        for kind in [event::Type::Heartbeat, event::Type::AgentAdded] {
+            streams.send(number, &Event { r#type: Some(kind as i32), ..Event::default() });
+        }
+        // The end of the stream waits, too.
+        streams.close(number);
+        assert_eq!(records.try_next(), None);
+        encoded.send(()).unwrap();
+        let mut all = Vec::new();
+        while let Some(record) = records.next().await {
+            all.push(record);
+        }
+        assert_eq!(all, [&b"5\nstate"[..], b"2\n\x08\x09", b"2\n\x08\x04"]);
+    }
+
+    #[tokio::test]
+    async fn no_more_than_the_limit_waits_for_the_first_record() {
+        let streams = Streams::new(&Limits { stream: 100, ..Limits::default() });
+        let (number, mut records) = streams.open_bare(|_| {});
+        let (encoded, go) = std::sync::mpsc::channel::<()>();
+        streams.send_first(number, move |_| {
+            let _ = go.recv();
+            Vec::new()
+        });
+        for _ in 0..3 {
+            streams.send_record(number, |_| Record::new(&[0; 60]));
+        }
+        assert_eq!(records.next().await, None, "cut off");
+        drop(encoded);
+    }
 
     #[test]
     fn an_event_for_many_is_encoded_once() {

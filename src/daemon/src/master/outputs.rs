@@ -198,6 +198,7 @@ impl CoreShell<TimedMaster> for Shell {
 impl Shell {
     fn operator_subscribed(&self, stream: u64, snapshot: &Arc<Snapshot>, principal: Option<Arc<str>>) {
         let visibility = Visibility::of(Caller::new(self.authorizer.clone(), principal));
-        self.streams.send_encoded(stream, |format| views::calls::subscribed(snapshot, &visibility, format));
+        let snapshot = snapshot.clone();
+        self.streams.send_first(stream, move |format| views::calls::subscribed(&snapshot, &visibility, format));
     }
 }

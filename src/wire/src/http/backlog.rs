@@ -3,6 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use bytes::Bytes;
+
+/// Length from which a record counts until the connection has sent it. Shorter ones count until the connection takes
+/// them: it takes few of them before it has sent them.
+const LONG: usize = 16 << 10;
+
 /// A limit of unread bytes that streams share. Clones share it too.
 #[derive(Clone, Debug)]
 pub struct Backlog {
@@ -31,12 +37,45 @@ impl Backlog {
         self.waiting.load(Ordering::Relaxed).saturating_add(bytes) <= self.limit
     }
 
+    /// Returns whether a record of this length, the first that waits in its stream, is too much: the first record of a
+    /// stream may be longer than what is left of the limit, but not many at once.
+    pub(super) fn is_too_much(&self, bytes: usize) -> bool {
+        bytes >= LONG && self.is_full()
+    }
+
     pub(super) fn add(&self, bytes: usize) {
         self.waiting.fetch_add(bytes, Ordering::Relaxed);
     }
 
     pub(super) fn remove(&self, bytes: usize) {
         self.waiting.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Returns a record for the connection. It no longer counts once the returned bytes are dropped.
+    pub(super) fn pass_on(&self, record: Bytes) -> Bytes {
+        if record.len() < LONG {
+            self.remove(record.len());
+            return record;
+        }
+        Bytes::from_owner(Unsent { record, backlog: self.clone() })
+    }
+}
+
+/// A record that a connection has taken and not sent.
+struct Unsent {
+    record: Bytes,
+    backlog: Backlog,
+}
+
+impl AsRef<[u8]> for Unsent {
+    fn as_ref(&self) -> &[u8] {
+        &self.record
+    }
+}
+
+impl Drop for Unsent {
+    fn drop(&mut self) {
+        self.backlog.remove(self.record.len());
     }
 }
 
@@ -53,6 +92,8 @@ mod tests {
         // The first record of a stream may be longer than the limit.
         idle.send(&[0; 2000]).unwrap();
         assert!(backlog.is_full());
+        let (third, _records) = open();
+        assert_eq!(third.send(&[0; LONG]), Err(StreamEnd::Crowded { limit: 1000 }), "a large state for one more");
         other.send(&[0; 10]).unwrap();
         assert_eq!(reader.try_next().map(|record| record.len()), Some(13));
         other.send(&[0; 10]).unwrap();
@@ -60,5 +101,26 @@ mod tests {
         assert!(!backlog.is_full() && backlog.has_room(1000 - 13));
         drop((unread, reader));
         assert!(backlog.has_room(1000));
+    }
+
+    #[test]
+    fn a_long_record_counts_until_it_is_sent() {
+        let backlog = Backlog::new(LONG);
+        let (stream, mut reader) = stream::open_bare(1 << 20, &backlog);
+        stream.send(&[0; LONG]).unwrap();
+        let taken = reader.try_next().unwrap();
+        assert!(backlog.is_full());
+        let rest = taken.slice(LONG..);
+        drop(taken);
+        assert!(backlog.is_full(), "the connection still has the rest");
+        drop(rest);
+        assert!(backlog.has_room(LONG));
+        // The end of the stream does not remove it a second time.
+        stream.send(&[0; LONG]).unwrap();
+        let taken = reader.try_next().unwrap();
+        drop((stream, reader));
+        assert!(backlog.is_full());
+        drop(taken);
+        assert!(backlog.has_room(LONG));
     }
 }

@@ -158,8 +158,7 @@ impl Records {
         let mut state = lock(&self.0.0.state);
         let record = state.queue.pop_front()?;
         state.queued -= record.len();
-        self.0.0.backlog.remove(record.len());
-        Some(record)
+        Some(self.0.0.backlog.pass_on(record))
     }
 }
 
@@ -198,11 +197,11 @@ impl StreamHandle {
         let waits_behind = |next: &Bytes| state.queued - next.len() + record.0.len() > self.0.limit;
         if state.queue.front().is_some_and(waits_behind) {
             drop(state);
-            let end = StreamEnd::TooSlow { limit: self.0.limit };
-            self.0.end(end);
-            return Err(end);
+            return Err(self.cut_off());
         }
-        if !state.queue.is_empty() && !self.0.backlog.has_room(record.0.len()) {
+        let (backlog, length) = (&self.0.backlog, record.0.len());
+        let is_crowded = if state.queue.is_empty() { backlog.is_too_much(length) } else { !backlog.has_room(length) };
+        if is_crowded {
             drop(state);
             let end = StreamEnd::Crowded { limit: self.0.backlog.limit() };
             self.0.end(end);
@@ -217,6 +216,13 @@ impl StreamHandle {
             reader.wake();
         }
         Ok(())
+    }
+
+    /// Cuts the client off, because more bytes wait for it than its limit.
+    pub fn cut_off(&self) -> StreamEnd {
+        let end = StreamEnd::TooSlow { limit: self.0.limit };
+        self.0.end(end);
+        end
     }
 
     /// Ends the stream: queued records are still sent, then the end chunk.
@@ -311,8 +317,7 @@ impl Source {
         let mut state = lock(&self.0.state);
         if let Some(record) = state.queue.pop_front() {
             state.queued -= record.len();
-            self.0.backlog.remove(record.len());
-            return Poll::Ready(Some(Ok(Frame::data(record))));
+            return Poll::Ready(Some(Ok(Frame::data(self.0.backlog.pass_on(record)))));
         }
         if state.end.is_some() {
             return Poll::Ready(Some(Err(StreamCut)));
