@@ -61,12 +61,19 @@ struct Open {
     later: Vec<(Vec<f64>, End)>,
 }
 
+/// A job at its first launch.
+struct LaunchedJob {
+    at: f64,
+    seen: Vec<f64>,
+    predicted: End,
+    habit: End,
+}
+
 /// A job that has not ended.
 #[derive(Default)]
 struct Job {
     start: JobStart,
-    /// Features, prediction and habitual end of the job at its first launch.
-    at_launch: Option<(Vec<f64>, End, End)>,
+    at_launch: Option<LaunchedJob>,
     /// Number of launches of each task, and its last end.
     tasks: BTreeMap<u32, (u32, Option<End>)>,
     open: u32,
@@ -165,7 +172,8 @@ impl Evaluation {
         if job.at_launch.is_none() {
             let seen = self.ends.job_features(&job.start, now);
             let predicted = End::likeliest(&self.ends.predict_job(&seen));
-            job.at_launch = Some((seen, predicted, self.ends.most_frequent_job_end(&job.start)));
+            let habit = self.ends.most_frequent_job_end(&job.start);
+            job.at_launch = Some(LaunchedJob { at: now, seen, predicted, habit });
         }
         let Some((attempts, last)) = job.tasks.get_mut(&event.task) else { return };
         let launch = Launch {
@@ -258,15 +266,13 @@ impl Evaluation {
         let Some(job) = self.jobs.remove(&id) else { return };
         let mut counts = [0.0; 4];
         job.tasks.values().filter_map(|(_, last)| *last).for_each(|end| counts[end.place()] += 1.0);
-        let Some((seen, predicted, habit)) = job.at_launch.filter(|_| counts.iter().any(|count| *count > 0.0)) else {
-            return;
-        };
+        let Some(launched) = job.at_launch.filter(|_| counts.iter().any(|count| *count > 0.0)) else { return };
         let end = End::likeliest(&counts);
-        if self.frozen.is_some() {
-            self.outcome.jobs.add(predicted, end);
-            self.outcome.jobs_by_habit.add(habit, end);
+        if launched.at >= self.outcome.from {
+            self.outcome.jobs.add(launched.predicted, end);
+            self.outcome.jobs_by_habit.add(launched.habit, end);
         }
-        self.ends.learn_job(&seen, end);
+        self.ends.learn_job(&launched.seen, end);
         self.ends.job_ended(&job.start, end, now);
     }
 }

@@ -64,6 +64,10 @@ fn only_ended_launches_count() {
                 2000000,,2,0,,0,u,0,0,0.1,0.1,0,0\n3000000,,2,0,7,1,u,0,0,0.1,0.1,0,0\n";
     let outcome = of_text(text, 0.0);
     assert_eq!((outcome.events.count(), outcome.jobs.count()), (0, 0));
-    let ended = of_text(&format!("{text}9000000,,2,0,7,4,u,0,0,0.1,0.1,0,0\n"), 0.0);
+    let text = format!("{text}9000000,,2,0,7,4,u,0,0,0.1,0.1,0,0\n");
+    let ended = of_text(&text, 0.0);
     assert_eq!((ended.events.count(), ended.jobs.count()), (1, 1));
+    // What began in the first part does not count, although it ends later.
+    let early = of_text(&text, 5.0);
+    assert_eq!((early.events.count(), early.jobs.count(), early.learned), (0, 0, 1));
 }
