@@ -30,6 +30,8 @@ _HELLO, _OPEN, _RESET, _STEP, _BASELINE, _CLOSE, _ERROR = 1, 2, 3, 4, 5, 6, 255
 _RESULTS = 3
 _HEAD = struct.Struct("<IB")
 _PIPE_BYTES = 1 << 20
+_GRACE = 1.0
+"""Seconds that the process has to end after its input, and again after SIGTERM."""
 _SET_PIPE_SIZE = getattr(fcntl, "F_SETPIPE_SZ", None)
 
 
@@ -66,6 +68,24 @@ def find() -> str:
             "`cargo build --release` in tepui's sources makes target/release/tepui"
         )
     return found
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Wait for the end of a process whose input has ended. It is terminated after a second, and killed after another.
+
+    A process that is busy with a request reads its input only after it.
+    """
+    try:
+        for stop in (process.terminate, process.kill):
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(_GRACE)
+                return
+            stop()
+    except KeyboardInterrupt:
+        process.kill()
+        raise
+    finally:
+        process.wait()
 
 
 class Program:
@@ -135,13 +155,13 @@ class Program:
         self._ask(_CLOSE, handle.to_bytes(4, "little"))
 
     def close(self) -> None:
-        """End the process. A second call does nothing."""
+        """End the process, also if it is busy with a request. A second call does nothing."""
         if not self._to.closed:
             # The process may have exited.
             with contextlib.suppress(OSError):
                 self._to.close()
             self._from.close()
-            self._process.wait()
+            _end(self._process)
 
     def __del__(self) -> None:
         """End the process."""
