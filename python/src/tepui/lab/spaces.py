@@ -39,13 +39,26 @@ def action_space(form: dict[str, Any]) -> spaces.Space[Any]:
 
 
 def pack(form: dict[str, Any], actions: Any, count: int) -> bytes:
-    """Return the bytes of actions: 32 bits for each number."""
+    """Return the bytes of actions: 32 bits for each number. The program checks that they are within the bounds."""
     action = form["action"]
     numbers = len(action.get("choices") or action["amounts"])
     given = np.asarray(actions)
     if given.size != numbers * count:
         raise ValueError(f"expected {count} actions of {numbers} numbers, not an array of the shape {given.shape}")
-    return given.astype("<i4" if "choices" in action else "<f4").tobytes()
+    if given.dtype.kind not in "biuf":
+        raise ValueError(f"invalid actions {actions!r:.100}: must be numbers of 32 bits")
+    if "choices" not in action:
+        return given.astype("<f4").tobytes()
+    with np.errstate(invalid="ignore"):
+        cells = given.astype("<i4")
+    # The conversion cuts fractions, and wraps larger numbers to others that may be valid.
+    changed = np.flatnonzero(cells != given)
+    if changed.size:
+        environment, item = divmod(int(changed[0]), numbers)
+        number = given.ravel()[changed[0]]
+        rule = "must be a whole number of 32 bits"
+        raise ValueError(f"invalid action {item} of environment {environment}: {number} {rule}")
+    return cells.tobytes()
 
 
 @dataclass(frozen=True)
