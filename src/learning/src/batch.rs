@@ -4,6 +4,8 @@
 //! the mode `NEXT_STEP` of Gymnasium. Without autoreset it waits for a reset.
 
 use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
@@ -67,7 +69,12 @@ pub struct Batch {
     spaces: Spaces,
     count: usize,
     workers: Vec<Worker>,
+    ready: Ready,
 }
+
+/// Whether each environment of a batch can step: it has an episode, or autoreset starts one. Groups write it before
+/// they answer. The batch reads it when all have answered.
+type Ready = Arc<[AtomicBool]>;
 
 /// A part of the environments, in the caller's thread or in one of its own.
 enum Worker {
@@ -100,11 +107,12 @@ impl Batch {
         }
         let threads = threads.min(count);
         let range = |at: usize| count * at / threads..count * (at + 1) / threads;
+        let ready: Ready = (0..count).map(|_| AtomicBool::new(false)).collect();
         let workers = match threads {
-            1 => vec![Worker::CallerThread(Box::new(Group::new(factory, 0..count, autoreset)?))],
-            _ => (0..threads).map(|at| Worker::thread(factory.clone(), range(at), autoreset)).collect(),
+            1 => vec![Worker::CallerThread(Box::new(Group::new(factory, 0..count, autoreset, ready.clone())?))],
+            _ => (0..threads).map(|at| Worker::thread(factory.clone(), range(at), autoreset, ready.clone())).collect(),
         };
-        Ok(Batch { spaces, count, workers })
+        Ok(Batch { spaces, count, workers, ready })
     }
 
     /// Returns the spaces of observations, actions and measurements.
@@ -131,9 +139,12 @@ impl Batch {
     /// Steps all environments with these actions, four bytes for each number.
     ///
     /// # Errors
-    /// Returns the first invalid action; no environment has stepped then.
+    /// Returns the first invalid action, or the first environment without an episode; no environment has stepped then.
     pub fn step(&mut self, actions: &[u8]) -> Result<Vec<BatchResults>, LearningError> {
         check(&self.spaces.action, self.count, actions)?;
+        if let Some(environment) = self.ready.iter().position(|ready| !ready.load(Ordering::Relaxed)) {
+            return Err(LearningError::NoEpisode(environment));
+        }
         let each = 4 * self.spaces.action.numbers();
         self.parts(|range| Work::Step(actions[range.start * each..range.end * each].to_vec()))
     }
@@ -183,13 +194,13 @@ impl Batch {
 }
 
 impl Worker {
-    fn thread(factory: EnvironmentFactory, range: Range<usize>, autoreset: bool) -> Worker {
+    fn thread(factory: EnvironmentFactory, range: Range<usize>, autoreset: bool, ready: Ready) -> Worker {
         let (work, todo) = channel::<Work>();
         let (finished, done) = channel::<WorkResult>();
         let own = range.clone();
         let thread = std::thread::spawn(move || {
             // Environments are made in their thread, since those of scenarios are not `Send`.
-            let mut group = match Group::new(&factory, own, autoreset) {
+            let mut group = match Group::new(&factory, own, autoreset, ready) {
                 Ok(group) => group,
                 Err(why) => {
                     let _ = todo.recv();
@@ -286,25 +297,35 @@ struct Group {
     slots: Vec<Slot>,
     autoreset: bool,
     todo: Option<Work>,
+    ready: Ready,
 }
 
 impl Group {
-    fn new(factory: &EnvironmentFactory, range: Range<usize>, autoreset: bool) -> Result<Group, LearningError> {
+    fn new(
+        factory: &EnvironmentFactory,
+        range: Range<usize>,
+        autoreset: bool,
+        ready: Ready,
+    ) -> Result<Group, LearningError> {
         let slot = |_| {
             let environment = factory.make()?;
             Ok(Slot { environment, root: 0, episode: 0, running: false, was_reset: false })
         };
         let slots = range.clone().map(slot).collect::<Result<Vec<Slot>, LearningError>>()?;
         let spaces = factory.make()?.spaces().clone();
-        Ok(Group { range, spaces, slots, autoreset, todo: None })
+        Ok(Group { range, spaces, slots, autoreset, todo: None, ready })
     }
 
     fn carry_out(&mut self, work: Work) -> WorkResult {
-        match work {
+        let result = match work {
             Work::Reset(begin) => WorkResult::BatchResults(self.reset(&begin)),
             Work::Step(actions) => WorkResult::BatchResults(self.step(&actions)),
             Work::Baseline(policy, seeds) => WorkResult::Rollouts(self.baseline(&policy, &seeds)),
+        };
+        for (slot, ready) in self.slots.iter().zip(&self.ready[self.range.clone()]) {
+            ready.store(slot.running || (self.autoreset && slot.was_reset), Ordering::Relaxed);
         }
+        result
     }
 
     fn reset(&mut self, begin: &[Option<EpisodeStart>]) -> Result<BatchResults, LearningError> {
@@ -321,13 +342,9 @@ impl Group {
     fn step(&mut self, actions: &[u8]) -> Result<BatchResults, LearningError> {
         let mut part = self.part();
         let numbers = self.spaces.action.numbers();
-        let first = self.range.start;
         let (mut choices, mut amounts) = (Vec::with_capacity(numbers), Vec::with_capacity(numbers));
         for (at, (slot, bytes)) in self.slots.iter_mut().zip(actions.chunks_exact(4 * numbers)).enumerate() {
             if !slot.running {
-                if !(self.autoreset && slot.was_reset) {
-                    return Err(LearningError::NoEpisode(first + at));
-                }
                 slot.begin(EpisodeStart::Next)?;
                 continue;
             }

@@ -81,6 +81,22 @@ fn what_breaks_a_rule_is_refused_and_changes_nothing() {
 }
 
 #[test]
+fn no_environment_steps_if_one_has_no_episode() {
+    let seed = Some(EpisodeStart::Seed(1));
+    for threads in [1, 2] {
+        let batch = || Batch::new(&balance(), 2, threads, false).unwrap();
+        let (mut batch, mut other) = (batch(), batch());
+        batch.reset(&[seed, None]).unwrap();
+        let refused = batch.step(&actions(&[0, 0])).err().unwrap().to_string();
+        assert_eq!(refused, "environment 1 has no episode: reset it first");
+        // The first environment is still at the beginning of its episode.
+        assert_eq!(joined(&batch.reset(&[None, seed]).unwrap()), joined(&other.reset(&[seed, seed]).unwrap()));
+        let next = actions(&[1, 2]);
+        assert_eq!(joined(&batch.step(&next).unwrap()), joined(&other.step(&next).unwrap()));
+    }
+}
+
+#[test]
 fn names_and_settings_are_checked() {
     let refused = |name: &str, settings| EnvironmentFactory::new(name, settings, &NoFiles).err().unwrap().chain();
     assert!(refused("X", serde_json::json!({})).starts_with("unknown environment 'X': must be DagScheduling,"));
