@@ -20,7 +20,7 @@ use crate::job::Class;
 const JOBS_MAX: usize = 96;
 /// Number of ended jobs of a class that are needed for a choice.
 const JOBS_NEEDED: usize = 8;
-/// Number of programs whose rates are remembered.
+/// Number of programs whose rates are remembered: those whose tasks finished last.
 const PROGRAMS_MAX: usize = 500;
 /// Number of tasks of a program from which the sums of older tasks are halved.
 const TASKS_MAX: u32 = 1_000;
@@ -63,9 +63,12 @@ impl MeasuredJob {
 
 /// Durations of a program's tasks without and with sprints: sum in seconds, and number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 struct Rates {
     plain: (f64, u32),
     sprinted: (f64, u32),
+    /// [`Tuning::uses`] at the last task.
+    used: u64,
 }
 
 /// The statistics of ended jobs, and the choices that follow from them.
@@ -74,6 +77,8 @@ struct Rates {
 pub(super) struct Tuning {
     jobs: [VecDeque<MeasuredJob>; 3],
     rates: BTreeMap<String, Rates>,
+    /// Number of tasks in `rates`, including those of forgotten programs.
+    uses: u64,
     windows: VecDeque<sprint::Window>,
     /// Number of jobs of high class since the last window.
     fresh: usize,
@@ -102,9 +107,12 @@ impl Tuning {
     /// Records the duration of a task that has finished.
     pub(super) fn task_finished(&mut self, program: &str, took: Duration, sprinted: bool) {
         if self.rates.len() >= PROGRAMS_MAX && !self.rates.contains_key(program) {
-            self.rates.pop_first();
+            let oldest = self.rates.iter().min_by_key(|(_, rates)| rates.used).map(|(program, _)| program.clone());
+            oldest.map(|program| self.rates.remove(&program));
         }
+        self.uses += 1;
         let rates = self.rates.entry(program.to_owned()).or_default();
+        rates.used = self.uses;
         let (sum, count) = if sprinted { &mut rates.sprinted } else { &mut rates.plain };
         if *count >= TASKS_MAX {
             (*sum, *count) = (*sum / 2.0, *count / 2);
@@ -250,4 +258,24 @@ fn measured(record: &Record) -> Option<MeasuredJob> {
         job.spread = if job.wave > 0.0 { variance / (job.wave * job.wave) } else { 0.0 };
     }
     Some(job)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_program_that_was_not_used_for_longest_is_forgotten() {
+        let mut tuning = Tuning::default();
+        let mut finish = |program: &str| tuning.task_finished(program, Duration::from_secs(1), false);
+        // The first program by name is in use, and the last one by name is the oldest.
+        finish("z");
+        (1..PROGRAMS_MAX).for_each(|number| finish(&format!("p{number}")));
+        finish("a");
+        finish("p1");
+        finish("b");
+        assert_eq!(tuning.rates.len(), PROGRAMS_MAX);
+        let known = ["a", "b", "p1", "p2", "p3", "z"].map(|program| tuning.rates.contains_key(program));
+        assert_eq!(known, [true, true, true, false, true, false]);
+    }
 }
