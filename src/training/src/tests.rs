@@ -52,6 +52,32 @@ fn a_checkpoint_of_something_else_is_refused() {
     assert_eq!(Trainer::new(none).unwrap_err().to_string(), "invalid rollouts: must be 2 to 256");
 }
 
+#[test]
+fn settings_that_are_missing_are_the_usual_ones() {
+    let read = |text: &str| serde_json::from_str::<Settings>(text).map_err(|error| error.to_string());
+    let sets = EpisodeSettings { sets: 3, ..EpisodeSettings::default() };
+    assert_eq!(read(r#"{"lessons": {"sets": 3}}"#).unwrap(), Settings { lessons: sets, ..Settings::default() });
+    let unknown = read(r#"{"lessons": {"set": 3}}"#).unwrap_err();
+    assert!(unknown.starts_with("unknown field `set`, expected one of `sets`"), "{unknown}");
+}
+
+#[test]
+fn a_setting_that_breaks_its_rule_is_named() {
+    let refused = |change: fn(&mut Settings)| {
+        let mut settings = small();
+        change(&mut settings);
+        Trainer::new(settings).unwrap_err().to_string()
+    };
+    assert_eq!(refused(|settings| settings.lessons.sets = 1_000_000_000), "invalid lessons.sets: must be 1 to 100");
+    assert_eq!(refused(|settings| settings.lessons.scale = f64::NAN), "invalid lessons.scale: must be 0 to 10");
+    let jobs = "invalid lessons.jobs: must be 1 to 1,000, the smaller number first";
+    assert_eq!(refused(|settings| settings.lessons.jobs = (9, 8)), jobs);
+    assert_eq!(refused(|settings| settings.episode.0 = 0.0), "invalid episode: must be 1 to 100,000 seconds");
+    assert_eq!(refused(|settings| settings.discount = -1.0), "invalid discount: must be 0 to 1");
+    assert_eq!(refused(|settings| settings.steps.1 = 0.0), "invalid steps: must be above 0, and 1 at most");
+    assert_eq!(refused(|settings| settings.teacher.clear()), "invalid teacher: must be an order such as fair");
+}
+
 /// Returns the mean completion time of a job, in seconds, over batches that no training draws.
 fn mean(policy: &dyn Fn() -> Box<dyn Policy>) -> f64 {
     let queries = generated::queries(1);

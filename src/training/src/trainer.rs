@@ -321,23 +321,7 @@ impl Trainer {
 }
 
 fn check(settings: &Settings) -> Result<(), TrainError> {
-    let Settings { rollouts, passes, lessons, .. } = settings;
-    let rule = |holds: bool, setting, rule| if holds { Ok(()) } else { Err(TrainError::Setting(setting, rule)) };
-    rule((2..=256).contains(rollouts), "rollouts", "must be 2 to 256")?;
-    rule((1..=64).contains(&settings.draws), "draws", "must be 1 to 64")?;
-    rule((1..=100).contains(passes), "passes", "must be 1 to 100")?;
-    rule(
-        lessons.jobs.0 >= 1 && lessons.jobs.1 >= lessons.jobs.0 && lessons.jobs.1 <= 1000,
-        "jobs",
-        "must be 1 to 1,000",
-    )?;
-    let (least, most) = lessons.executors;
-    rule(least >= 1 && most >= least && most <= 10_000, "executors", "must be 1 to 10,000")?;
-    rule(
-        lessons.load.0 > 0.0 && lessons.load.1 >= lessons.load.0 && lessons.load.1 <= 2.0,
-        "load",
-        "must be above 0, and 2 at most",
-    )
+    settings.broken_rule().map_or(Ok(()), |(setting, rule)| Err(TrainError::Setting(setting, rule)))
 }
 
 /// Returns the advantages of all choices, scaled to deviation 1 over all of them.

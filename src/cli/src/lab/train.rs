@@ -1,7 +1,7 @@
 //! `tepui lab train`: trains the learned order of stages in virtual time. `--resume` continues from a checkpoint.
 
-use std::fs::OpenOptions;
-use std::io::Write;
+mod logs;
+
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,8 +25,8 @@ use crate::say::say;
 
 /// Number of iterations between two measurements, after each of which a checkpoint is written.
 const EVERY: u64 = 30;
-/// Maximum size of the file of earlier measurements, in bytes.
-const LOG_MAX: u64 = 64 << 20;
+/// Maximum of `--minutes`: a year.
+const MINUTES_MAX: u64 = 366 * 24 * 60;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Subject {
@@ -45,8 +45,8 @@ pub struct Args {
     /// End after this many iterations, those before a resume included
     #[arg(long, value_name = "NUMBER", default_value_t = 1000)]
     iterations: u64,
-    /// End after this many minutes
-    #[arg(long, value_name = "NUMBER")]
+    /// End after this many minutes, a year at most
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..=MINUTES_MAX))]
     minutes: Option<u64>,
     /// Continue from the checkpoint in the directory; with another --tpch, continue on those queries
     #[arg(long)]
@@ -75,7 +75,14 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let pool = Pool::new(trainer.settings(), queries.as_ref());
     let bench = Bench::new(queries.unwrap_or_else(|| generated::queries(1)), threads)?;
     let interrupted = AtomicBool::new(false);
-    let mut training = Training { args, threads, trainer, pool, bench, measured: measured(args)? };
+    let measured = match args.resume {
+        true => logs::cut(&args.out, trainer.iteration())?,
+        false => {
+            logs::remove(&args.out)?;
+            Vec::new()
+        }
+    };
+    let mut training = Training { args, threads, trainer, pool, bench, measured };
     interruptible(&interrupted, || training.run(&interrupted))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -110,24 +117,6 @@ fn checkpoint(out: &Path) -> PathBuf {
     out.join("checkpoint.safetensors")
 }
 
-fn measured_file(out: &Path) -> PathBuf {
-    out.join("measured.jsonl")
-}
-
-/// Reads the measurements of the training that is resumed.
-fn measured(args: &Args) -> Result<Vec<Measured>> {
-    let file = measured_file(&args.out);
-    if !args.resume || !file.exists() {
-        return Ok(Vec::new());
-    }
-    let context = || format!("cannot read {}", file.display());
-    if std::fs::metadata(&file).with_context(context)?.len() > LOG_MAX {
-        bail!("{}: must have {LOG_MAX} bytes at most", file.display());
-    }
-    let text = std::fs::read_to_string(&file).with_context(context)?;
-    text.lines().map(|line| serde_json::from_str(line).with_context(context)).collect()
-}
-
 struct Training<'a> {
     args: &'a Args,
     threads: usize,
@@ -156,7 +145,7 @@ impl Training<'_> {
             && until.is_none_or(|until| now() < until)
         {
             let iteration = self.trainer.iterate(&self.pool, self.threads)?;
-            self.log("log.jsonl", &[iteration])?;
+            logs::append(&self.args.out.join(logs::ITERATIONS), &[iteration])?;
             if self.trainer.iteration().is_multiple_of(EVERY) {
                 bar.set_message(self.measure()?);
                 self.keep()?;
@@ -176,21 +165,11 @@ impl Training<'_> {
         let iteration = self.trainer.iteration();
         if self.measured.last().is_none_or(|last| last.iteration != iteration) {
             let measured = self.bench.measure(&self.trainer.network(), iteration, self.threads)?;
-            self.log("measured.jsonl", &measured)?;
+            logs::append(&self.args.out.join(logs::MEASURED), &measured)?;
             self.measured.extend(measured);
         }
         let last = self.measured.iter().filter(|one| one.iteration == iteration);
         Ok(last.map(|one| format!("{} {:.3}", one.workload, one.of_best)).collect::<Vec<_>>().join(", "))
-    }
-
-    fn log<T: serde::Serialize>(&self, name: &str, lines: &[T]) -> Result<()> {
-        let path = self.args.out.join(name);
-        let context = || format!("cannot write {}", path.display());
-        let mut file = OpenOptions::new().create(true).append(true).open(&path).with_context(context)?;
-        for line in lines {
-            writeln!(file, "{}", serde_json::to_string(line)?).with_context(context)?;
-        }
-        Ok(())
     }
 
     /// Writes the checkpoint, the model, and the curve.
@@ -209,5 +188,28 @@ impl Training<'_> {
         write("checkpoint.safetensors", &self.trainer.checkpoint(about.clone())?)?;
         write("model.safetensors", &self.trainer.model(about).write()?)?;
         write("curve.svg", svg(&self.measured).as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Flags {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    #[test]
+    fn minutes_have_a_limit() {
+        let read = |minutes| Flags::try_parse_from(["train", "decima", "--out=x", "--minutes", minutes]);
+        assert_eq!(read("5").unwrap().args.minutes, Some(5));
+        for wrong in ["0", "307445734561825861"] {
+            let error = read(wrong).unwrap_err().to_string();
+            assert!(error.contains(&format!("{wrong} is not in 1..=527040")), "{error}");
+        }
     }
 }
