@@ -76,7 +76,8 @@ fn files_of_tasks_are_saved_and_never_shown() {
     let cluster = Cluster::start("downloads", 1, "cpus:1;mem:128;disk:128");
     let agent = &agent_of(&cluster.master);
     let master = format!("--master={}", cluster.master);
-    let write = "--command=echo '<script>1</script>' > \"$(printf 'r\\n.html')\"; touch done; sleep 1000";
+    let write =
+        "--command=echo '<script>1</script>' > \"$(printf 'r\\n.html')\"; truncate -s 4G big; touch done; sleep 1000";
     let mut command = tepui();
     command.args(["execute", &master, "--name=writes", "--resources=cpus:0.1;mem:32", write]).stdout(Stdio::null());
     let _task = Process::start(&mut command);
@@ -94,6 +95,9 @@ fn files_of_tasks_are_saved_and_never_shown() {
     let head = head.to_lowercase();
     assert!(head.contains("content-disposition: attachment; filename=r_.html; filename*=utf-8''r%0a%2ehtml"), "{head}");
     assert!(head.contains("x-content-type-options: nosniff"), "{head}");
+    // A file of any size can be saved: the agent reads it while it sends it.
+    let large = ask(agent, "HEAD", &format!("/files/download?path={directory}/big"), "").to_lowercase();
+    assert!(status(&large) == "200" && large.contains("content-length: 4294967296\r\n"), "{large}");
 }
 
 fn ends(file: &Value, name: &str) -> bool {

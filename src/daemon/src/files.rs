@@ -15,8 +15,8 @@ use base::lock;
 
 /// Maximum number of bytes of one read: 16 pages.
 pub const READ_LIMIT: u64 = 16 * 4096;
-/// Maximum size of a download, in bytes: it is sent from one buffer.
-const DOWNLOAD_LIMIT: u64 = 1 << 30;
+/// Maximum size of a file that is read as a whole, in bytes.
+const WHOLE_LIMIT: u64 = 64 << 20;
 
 /// An error when a virtual path is read; `Display` is the body of the response.
 #[derive(Debug, thiserror::Error)]
@@ -80,6 +80,17 @@ pub struct Part {
     pub offset: u64,
     /// Content, at most [`READ_LIMIT`] bytes.
     pub data: Vec<u8>,
+}
+
+/// A file that is opened to be sent.
+#[derive(Debug)]
+pub struct Download {
+    /// Name to save it under.
+    pub name: String,
+    /// The file, opened for reading.
+    pub file: File,
+    /// Size in bytes.
+    pub size: u64,
 }
 
 /// The attached paths of a daemon. Shared by all connections.
@@ -198,21 +209,28 @@ impl Files {
         Ok(Part { size, offset, data })
     }
 
-    /// Reads a whole file. Returns the name to save it under, and the content.
+    /// Opens a file of any size to send it. Tasks choose the size, so it is not read into memory.
     ///
     /// # Errors
-    /// See [`Files::browse`]; 400 if it is not a regular file, or has more than 1 GiB.
-    pub fn download(&self, path: &str) -> Result<(String, Vec<u8>), FilesError> {
+    /// See [`Files::browse`]; 400 if it is not a regular file.
+    pub fn download(&self, path: &str) -> Result<Download, FilesError> {
         let (file, size) = self.find(path)?.open("download")?;
-        if size > DOWNLOAD_LIMIT {
-            return Err(FilesError::Refused(format!(
-                "Cannot download {size} bytes at once; read it in parts with /files/read."
-            )));
-        }
         let name = trimmed(path).rsplit('/').next().unwrap_or_default().to_owned();
+        Ok(Download { name, file, size })
+    }
+
+    /// Reads a whole file. Returns its name and its content.
+    ///
+    /// # Errors
+    /// See [`Files::browse`]; 400 if it is not a regular file, or has more than 64 MiB.
+    pub fn read_whole(&self, path: &str) -> Result<(String, Vec<u8>), FilesError> {
+        let Download { name, file, size } = self.download(path)?;
+        if size > WHOLE_LIMIT {
+            return Err(FilesError::Refused(format!("'{path}' has {size} bytes, more than {WHOLE_LIMIT}.")));
+        }
         let mut data = Vec::new();
         // The file may grow meanwhile.
-        file.take(DOWNLOAD_LIMIT).read_to_end(&mut data)?;
+        file.take(WHOLE_LIMIT).read_to_end(&mut data)?;
         Ok((name, data))
     }
 }
@@ -330,7 +348,7 @@ mod tests {
         files.attach("/frameworks/f/executors/e/runs/latest", directory.path());
         std::fs::create_dir(directory.path().join("tasks")).unwrap();
         std::os::unix::fs::symlink("../sub", directory.path().join("tasks/one")).unwrap();
-        let read = |path: &str| files.download(path).map(|(_, data)| data).map_err(|error| error.status());
+        let read = |path: &str| files.read_whole(path).map(|(_, data)| data).map_err(|error| error.status());
         assert_eq!(read("/frameworks/f/executors/e/tasks/one/inner"), Ok(b"x".to_vec()));
         assert_eq!(read("/frameworks/f/executors/e/tasks/two/inner"), Err(404));
         assert_eq!(read("/frameworks/f/runs/tasks/one/inner"), Err(404));
@@ -375,21 +393,31 @@ mod tests {
         assert_eq!(files.read("/frameworks/f/runs/latest/sub", Some(0), None).unwrap_err().status(), 400);
         assert_eq!(files.download("/frameworks/f/runs/latest/sub").unwrap_err().status(), 400);
     }
+
+    #[test]
+    fn a_download_is_opened_whatever_its_size() {
+        let (directory, files) = sandbox();
+        File::create(directory.path().join("sparse")).unwrap().set_len(1 << 32).unwrap();
+        let found = files.download("/frameworks/f/runs/latest/sparse").unwrap();
+        assert_eq!((found.name.as_str(), found.size), ("sparse", 1 << 32));
+        assert_eq!(files.read_whole("/frameworks/f/runs/latest/sparse").unwrap_err().status(), 400);
+    }
+
     #[test]
     fn links_within_are_followed_and_pipes_are_not_waited_for() {
         let (directory, files) = sandbox();
         let path = |name: &str| format!("/frameworks/f/runs/latest/{name}");
         std::os::unix::fs::symlink("sub/inner", directory.path().join("near")).unwrap();
         std::os::unix::fs::symlink(directory.path().join("digits"), directory.path().join("from-the-top")).unwrap();
-        assert_eq!(files.download(&path("near")).unwrap().1, b"x");
-        assert_eq!(files.download(&path("from-the-top")).unwrap().1, b"0123456789");
+        assert_eq!(files.read_whole(&path("near")).unwrap().1, b"x");
+        assert_eq!(files.read_whole(&path("from-the-top")).unwrap().1, b"0123456789");
         let listed = files.browse("/frameworks/f/runs/latest").unwrap();
         let of = |name: &str| listed.iter().find(|info| info.path.ends_with(name)).unwrap();
         assert_eq!((of("from-the-top").size, of("near").size), (10, 1));
         // The target outside is not described.
         assert!(mode_text(of("/out").mode).starts_with('l'));
         rustix::fs::mkfifoat(rustix::fs::CWD, directory.path().join("pipe"), rustix::fs::Mode::RUSR).unwrap();
-        for refused in [files.read(&path("pipe"), Some(0), None).err(), files.download(&path("pipe")).err()] {
+        for refused in [files.read(&path("pipe"), Some(0), None).err(), files.read_whole(&path("pipe")).err()] {
             assert_eq!(refused.unwrap().status(), 400);
         }
     }
@@ -408,7 +436,7 @@ mod tests {
         let own = root.file_name().unwrap().to_str().unwrap();
         let secret = secret.path().file_name().unwrap().to_str().unwrap().to_owned();
         let read = |name: &str| {
-            let read = files.download(&format!("/frameworks/f/runs/latest/{name}"));
+            let read = files.read_whole(&format!("/frameworks/f/runs/latest/{name}"));
             read.map(|(_, data)| String::from_utf8(data).unwrap()).map_err(|error| error.status())
         };
         for (name, text) in [
@@ -469,11 +497,11 @@ mod tests {
                 }
             });
             for _ in 0..20_000 {
-                if let Ok((_, data)) = files.download("/frameworks/f/runs/latest/sub/inner") {
+                if let Ok((_, data)) = files.read_whole("/frameworks/f/runs/latest/sub/inner") {
                     assert_eq!(data, b"x");
                     read += 1;
                 }
-                if let Ok((_, data)) = files.download("/frameworks/f/runs/latest/sub/../sub/inner") {
+                if let Ok((_, data)) = files.read_whole("/frameworks/f/runs/latest/sub/../sub/inner") {
                     assert_eq!(data, b"x");
                 }
                 let names = files.browse("/frameworks/f/runs/latest/sub").unwrap_or_default();

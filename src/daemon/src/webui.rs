@@ -106,7 +106,7 @@ impl Webui {
             },
             Webui::Directory(files) => {
                 let (files, path) = (files.clone(), if path.is_empty() { "index.html".to_owned() } else { path });
-                let read = tokio::task::spawn_blocking(move || files.download(&format!("{ROOT}/{path}")));
+                let read = tokio::task::spawn_blocking(move || files.read_whole(&format!("{ROOT}/{path}")));
                 match read.await {
                     Ok(Ok((name, data))) => file(&name, data.into(), cached),
                     Ok(Err(FilesError::Io(why))) => Response::internal(why),
@@ -265,8 +265,8 @@ mod tests {
         std::os::unix::fs::symlink("../../secret", webui.join("app/out.js")).unwrap();
         std::os::unix::fs::symlink("../index.html", webui.join("app/in.html")).unwrap();
         let Webui::Directory(files) = Webui::of(Part::Master, Some(&webui)) else { panic!("the directory has a page") };
-        assert!(files.download("/webui/app/out.js").is_err());
-        assert_eq!(files.download("/webui/app/in.html").unwrap().1, b"page");
+        assert!(files.read_whole("/webui/app/out.js").is_err());
+        assert_eq!(files.read_whole("/webui/app/in.html").unwrap().1, b"page");
         assert!(matches!(Webui::of(Part::Master, Some(&webui.join("app"))), Webui::BuiltIn(Part::Master)));
     }
 }

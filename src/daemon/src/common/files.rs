@@ -9,7 +9,7 @@ use protos::json::Writer;
 use wire::http::{Request, Response, StatusCode, TEXT, header};
 
 use super::{Common, number};
-use crate::files::{FileInfo, Files, FilesError, Part, mode_text};
+use crate::files::{Download, FileInfo, Files, FilesError, Part, mode_text};
 
 /// Does slow work on `files` on a thread that may block.
 pub async fn on_blocking_thread<T: Send + 'static>(
@@ -102,7 +102,7 @@ pub(super) async fn download(common: &Arc<Common>, request: &Request) -> Respons
         Err(error) => Err(error),
     };
     match found {
-        Ok((name, content)) => Response::ok_body(media_type(&name), content)
+        Ok(Download { name, file, size }) => Response::ok_file(media_type(&name), file, size)
             .with_header(header::CONTENT_DISPOSITION, &disposition(&name))
             .with_header(header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         Err(FilesError::NotFound) => Response::not_found(),

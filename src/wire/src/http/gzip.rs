@@ -100,7 +100,7 @@ pub(super) async fn gzip(mut response: Response, accept_encoding: Option<&str>) 
     let length = match &response.body {
         ResponseBody::Full(body) => body.len(),
         ResponseBody::Parts(parts) => parts.iter().map(Bytes::len).sum(),
-        ResponseBody::Stream(_) => return response,
+        ResponseBody::File(_) | ResponseBody::Stream(_) => return response,
     };
     if length < MINIMUM || response.headers.contains_key(CONTENT_ENCODING) || !allows_gzip(accept_encoding) {
         return response;
@@ -108,7 +108,7 @@ pub(super) async fn gzip(mut response: Response, accept_encoding: Option<&str>) 
     let parts: Vec<Bytes> = match &response.body {
         ResponseBody::Full(body) => vec![body.clone()],
         ResponseBody::Parts(parts) => parts.iter().cloned().collect(),
-        ResponseBody::Stream(_) => return response,
+        ResponseBody::File(_) | ResponseBody::Stream(_) => return response,
     };
     let packed = if length < OFF_THREAD {
         gzip_now(&parts)

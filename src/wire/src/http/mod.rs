@@ -12,6 +12,7 @@
 mod backlog;
 mod collect;
 mod connection;
+mod file;
 mod gzip;
 mod io;
 mod origin;

@@ -1,11 +1,13 @@
 //! HTTP responses with the headers and texts of Mesos (docs/mesos/transport.md). It decides nothing.
 
 use std::collections::VecDeque;
+use std::fs::File;
 
 use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_TYPE, LOCATION, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
+use super::file::FileBody;
 use super::stream::Source;
 
 /// Content type of JSON bodies.
@@ -23,6 +25,7 @@ pub(crate) enum ResponseBody {
     Full(Bytes),
     /// A body in several parts, none of them empty: a document that shares text with others.
     Parts(VecDeque<Bytes>),
+    File(FileBody),
     Stream(Source),
 }
 
@@ -63,6 +66,14 @@ impl Response {
         let mut response = Response::ok();
         response.body = ResponseBody::Full(body.into());
         response.headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+        response
+    }
+
+    /// Returns a 200 with the first `length` bytes of a file. They are read while they are sent, and not compressed. If
+    /// the file becomes shorter meanwhile, the connection closes early.
+    pub fn ok_file(content_type: &'static str, file: File, length: u64) -> Response {
+        let mut response = Response::ok_body(content_type, Bytes::new());
+        response.body = ResponseBody::File(FileBody::new(file, length));
         response
     }
 
@@ -198,7 +209,7 @@ impl Response {
     pub fn body(&self) -> Option<&Bytes> {
         match &self.body {
             ResponseBody::Full(bytes) => Some(bytes),
-            ResponseBody::Parts(_) | ResponseBody::Stream(_) => None,
+            ResponseBody::Parts(_) | ResponseBody::File(_) | ResponseBody::Stream(_) => None,
         }
     }
 }

@@ -270,6 +270,7 @@ impl http_body::Body for OutBody {
             ResponseBody::Full(bytes) if bytes.is_empty() => Poll::Ready(None),
             ResponseBody::Full(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
             ResponseBody::Parts(parts) => Poll::Ready(parts.pop_front().map(|part| Ok(Frame::data(part)))),
+            ResponseBody::File(file) => file.poll_piece(cx).map_err(|_| StreamCut),
             ResponseBody::Stream(source) => source.poll_record(cx),
         }
     }
@@ -278,6 +279,7 @@ impl http_body::Body for OutBody {
         match &self.body {
             ResponseBody::Full(bytes) => bytes.is_empty(),
             ResponseBody::Parts(parts) => parts.is_empty(),
+            ResponseBody::File(file) => file.left() == 0,
             ResponseBody::Stream(_) => false,
         }
     }
@@ -286,6 +288,7 @@ impl http_body::Body for OutBody {
         match &self.body {
             ResponseBody::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
             ResponseBody::Parts(parts) => SizeHint::with_exact(parts.iter().map(|part| part.len() as u64).sum()),
+            ResponseBody::File(file) => SizeHint::with_exact(file.left()),
             ResponseBody::Stream(_) => SizeHint::default(),
         }
     }

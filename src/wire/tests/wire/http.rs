@@ -189,6 +189,28 @@ async fn head_has_no_body() {
 }
 
 #[tokio::test]
+async fn a_file_is_sent_with_its_length_and_as_it_is() {
+    let fixture = serve();
+    let mut raw = Raw::connect(fixture.address).await;
+    // Nothing of the first one is read.
+    raw.write("HEAD /zeros?n=1000000000000 HTTP/1.1\r\n\r\n").await;
+    assert_eq!(raw.head().await.header("content-length"), Some("1000000000000"));
+    let response = raw.ask("GET /zeros?n=300000 HTTP/1.1\r\nAccept-Encoding: gzip\r\n\r\n").await;
+    assert_eq!((response.header("content-length"), response.header("content-encoding")), (Some("300000"), None));
+    assert!(response.body == vec![0; 300_000]);
+    let empty = raw.ask("GET /zeros?n=0 HTTP/1.1\r\n\r\n").await;
+    assert_eq!((empty.status(), empty.header("content-length")), (200, Some("0")));
+    assert_eq!(raw.ask("GET /size?n=2 HTTP/1.1\r\n\r\n").await.text(), "xx");
+}
+
+#[tokio::test]
+async fn a_file_that_is_shorter_than_its_length_ends_the_connection() {
+    let fixture = serve();
+    let got = dialogue(fixture.address, "GET /nothing?n=100000 HTTP/1.1\r\n\r\n").await;
+    assert!(got.len() < 1000, "only the head may have been sent");
+}
+
+#[tokio::test]
 async fn gzip_out() {
     let fixture = serve();
     let mut raw = Raw::connect(fixture.address).await;

@@ -127,6 +127,11 @@ impl Handler for Probe {
                 let size = request.query.get("n").and_then(|n| n.parse().ok()).unwrap_or(0);
                 Response::ok_json(vec![b'x'; size])
             }
+            "/zeros" | "/nothing" => {
+                let device = if request.path == "/zeros" { "/dev/zero" } else { "/dev/null" };
+                let length = request.query.get("n").and_then(|n| n.parse().ok()).unwrap_or(0);
+                Response::ok_file("application/octet-stream", std::fs::File::open(device).unwrap(), length)
+            }
             "/accepted" => Response::accepted(),
             "/keep" => Response::accepted().keep_connection(),
             "/post" if request.method != Method::POST => {
