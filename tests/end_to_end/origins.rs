@@ -95,6 +95,7 @@ fn files_of_tasks_are_saved_and_never_shown() {
     let head = head.to_lowercase();
     assert!(head.contains("content-disposition: attachment; filename=r_.html; filename*=utf-8''r%0a%2ehtml"), "{head}");
     assert!(head.contains("x-content-type-options: nosniff"), "{head}");
+    assert!(head.contains("content-security-policy: default-src 'none'; sandbox"), "{head}");
     // A file of any size can be saved: the agent reads it while it sends it.
     let large = ask(agent, "HEAD", &format!("/files/download?path={directory}/big"), "").to_lowercase();
     assert!(status(&large) == "200" && large.contains("content-length: 4294967296\r\n"), "{large}");

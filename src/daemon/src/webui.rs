@@ -62,6 +62,10 @@ const FILES: &[(&str, &[u8])] = files![
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
+/// The content security policy of another page. It has no rule for scripts and styles: Mesos's page loads the answers
+/// of agents as scripts from their addresses, and AngularJS evaluates text.
+const POLICY_OF_DIRECTORY: &str = "object-src 'none'; base-uri 'self'; form-action 'self'; frame-ancestors 'self'";
+
 /// Virtual path of the directory of `--webui_dir`.
 const ROOT: &str = "/webui";
 
@@ -108,7 +112,8 @@ impl Webui {
                 let (files, path) = (files.clone(), if path.is_empty() { "index.html".to_owned() } else { path });
                 let read = tokio::task::spawn_blocking(move || files.read_whole(&format!("{ROOT}/{path}")));
                 match read.await {
-                    Ok(Ok((name, data))) => file(&name, data.into(), cached),
+                    Ok(Ok((name, data))) => file(&name, data.into(), cached)
+                        .with_header(header::CONTENT_SECURITY_POLICY, POLICY_OF_DIRECTORY),
                     Ok(Err(FilesError::Io(why))) => Response::internal(why),
                     Ok(Err(FilesError::NotFound | FilesError::Refused(_))) => Response::not_found(),
                     Err(error) => Response::internal(error.to_string()),

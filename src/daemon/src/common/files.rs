@@ -11,6 +11,9 @@ use wire::http::{Request, Response, StatusCode, TEXT, header};
 use super::{Common, number};
 use crate::files::{Download, FileInfo, Files, FilesError, Part, mode_text};
 
+/// The content security policy of files that tasks have written, for a client that shows one nevertheless.
+const POLICY: &str = "default-src 'none'; sandbox";
+
 /// Does slow work on `files` on a thread that may block.
 pub async fn on_blocking_thread<T: Send + 'static>(
     common: &Arc<Common>,
@@ -104,7 +107,8 @@ pub(super) async fn download(common: &Arc<Common>, request: &Request) -> Respons
     match found {
         Ok(Download { name, file, size }) => Response::ok_file(media_type(&name), file, size)
             .with_header(header::CONTENT_DISPOSITION, &disposition(&name))
-            .with_header(header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+            .with_header(header::X_CONTENT_TYPE_OPTIONS, "nosniff")
+            .with_header(header::CONTENT_SECURITY_POLICY, POLICY),
         Err(FilesError::NotFound) => Response::not_found(),
         Err(error) => refused(&error),
     }

@@ -1,8 +1,11 @@
 //! The page `/help`: the endpoints of a daemon. A test beside the routes checks that it is complete.
 
-use wire::http::Response;
+use wire::http::{Response, header};
 
 use crate::flags::Part;
+
+/// The content security policy: the page is text, without scripts and styles.
+const POLICY: &str = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 const SHARED: &[(&str, &str)] = &[
     ("/", "the web page"),
@@ -72,7 +75,7 @@ pub(super) fn page(part: Part) -> Response {
         text.push_str(&format!("<tr><td><code>{path}</code></td><td>{what}</td></tr>\n"));
     }
     text.push_str("</table></body></html>\n");
-    Response::ok_body("text/html", text)
+    Response::ok_body("text/html", text).with_header(header::CONTENT_SECURITY_POLICY, POLICY)
 }
 
 /// Returns the paths on the page that have no endpoint, and the endpoints that the page leaves out: both must be none.
@@ -83,4 +86,19 @@ pub fn gaps<T>(part: Part, routes: &wire::route::Table<T>) -> (Vec<String>, Vec<
     let idle = listed.iter().filter(|path| !leads(path)).map(|path| (*path).to_owned()).collect();
     let missing = routes.paths().filter(|path| !listed.contains(&path.as_str())).collect();
     (idle, missing)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_runs_nothing() {
+        for part in [Part::Master, Part::Agent] {
+            let page = page(part);
+            assert_eq!(page.headers()["content-security-policy"], POLICY);
+            let text = String::from_utf8(page.body().unwrap().to_vec()).unwrap();
+            assert!(!text.contains("<script") && !text.contains("style"), "the policy forbids them");
+        }
+    }
 }
