@@ -37,7 +37,7 @@ pub use config::{Config, ConfigError};
 pub use container_logger::{RotationError, rules as rotation_rules};
 pub use deleter::Deleter;
 pub use host::{AgentConnections, Host};
-pub use io_switchboard::{Client, ContainerIo};
+pub use io_switchboard::{Client, ContainerIo, TakenInput};
 pub use mesos::isolators::gpu::nvidia::Gpus;
 pub use mesos::isolators::is_perf_event;
 pub use mesos::isolators::linux::capabilities::bits as capability_bits;

@@ -62,6 +62,17 @@ struct Input {
     taken: bool,
 }
 
+/// The input of a container, reserved for one client. Dropping it releases the input for another client: the request of
+/// a client that has disconnected is dropped while it waits.
+#[derive(Debug)]
+pub struct TakenInput<'a>(&'a ContainerIo);
+
+impl Drop for TakenInput<'_> {
+    fn drop(&mut self) {
+        lock(&self.0.input).taken = false;
+    }
+}
+
 impl IoSwitchboard {
     /// Prepares a session that is about to be launched, with its first client. Returns `false` if there is already a
     /// session with this name.
@@ -184,14 +195,12 @@ impl ContainerIo {
         }
     }
 
-    /// Reserves the input for one client. Returns `false` if another one has it.
-    pub fn take_input(&self) -> bool {
-        !std::mem::replace(&mut lock(&self.input).taken, true)
-    }
-
-    /// Releases the input for another client.
-    pub fn give_input_back(&self) {
-        lock(&self.input).taken = false;
+    /// Reserves the input for one client, until the returned value is dropped. Returns `None` if another one has it.
+    pub fn take_input(&self) -> Option<TakenInput<'_>> {
+        if std::mem::replace(&mut lock(&self.input).taken, true) {
+            return None;
+        }
+        Some(TakenInput(self))
     }
 
     /// Writes bytes to the input; an empty slice ends the input.
@@ -231,4 +240,20 @@ async fn send(stream: &AsyncFd<OwnedFd>, mut bytes: &[u8]) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_input_is_free_again_when_its_client_is_dropped() {
+        let io = ContainerIo::default();
+        let first = io.take_input();
+        assert!(first.is_some());
+        // A client that is refused does not release it.
+        assert!(io.take_input().is_none() && io.take_input().is_none());
+        drop(first);
+        assert!(io.take_input().is_some());
+    }
 }

@@ -198,13 +198,12 @@ async fn attach(handler: &Handler, request: Request, caller: &Caller) -> Result<
     authorize(handler, &call, caller).await?;
     let first = call.attach_container_input.unwrap_or_default();
     let io = session(handler, first.container_id.as_ref())?;
-    if !io.take_input() {
+    // This request is dropped if its client disconnects while the program does not read: that releases the input, too.
+    let Some(_input) = io.take_input() else {
         let text = "Multiple input connections are not allowed";
         return Err(Box::new(Response::text(StatusCode::CONFLICT, text)));
-    }
-    let typed = write_input(&media, &mut records, &io).await;
-    io.give_input_back();
-    typed
+    };
+    write_input(&media, &mut records, &io).await
 }
 
 fn check(media: &MediaTypes, record: &[u8]) -> Result<Call, Box<Response>> {
