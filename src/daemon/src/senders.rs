@@ -8,7 +8,7 @@
 //!
 //! It decides nothing about processes that have not registered, nor about which may register.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddrV4};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,14 +19,14 @@ use rustc_hash::FxHashMap;
 use tokio::time::Instant;
 use wire::libprocess::{ConnectionId, Network, Origin, SenderToken};
 
-/// Maximum number of bound addresses; if there are more, those without an open connection are removed.
+/// Maximum number of bound addresses; if there are more, the oldest of the source with the most is released.
 const ADDRESSES_MAX: usize = 1 << 17;
 /// Maximum number of addresses that are bound to one connection: a process has one address, a proxy may forward some.
 const OF_A_CONNECTION_MAX: usize = 256;
 /// Maximum number of addresses that have not registered and whose token is sent back; if there are more, the oldest is
 /// removed.
 const GREETED_MAX: usize = 1 << 14;
-/// Minimum interval between two warnings about the same address.
+/// Minimum interval between two warnings about the same address, and about the limit of all.
 const WARNING_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The bound addresses of a daemon.
@@ -45,6 +45,14 @@ struct Table {
     owners: FxHashMap<SocketAddrV4, Owner>,
     /// Addresses that are bound to each open connection.
     bound: FxHashMap<ConnectionId, Vec<SocketAddrV4>>,
+    /// Bound addresses of each [`source`](wire::source), the oldest first.
+    by_source: FxHashMap<IpAddr, BTreeMap<u64, SocketAddrV4>>,
+    /// Sources by the number of their addresses.
+    ranking: BTreeSet<(usize, IpAddr)>,
+    /// Number of the next binding.
+    next: u64,
+    /// Time of the last warning that an address was released.
+    warned: Option<Instant>,
     /// Addresses that have not registered and whose token is sent back, the oldest first.
     greeted: VecDeque<SocketAddrV4>,
 }
@@ -54,6 +62,8 @@ struct Owner {
     /// The connection; `None` after it has closed.
     connection: Option<ConnectionId>,
     ip: IpAddr,
+    /// Number of the binding, in the order of all.
+    number: u64,
     /// Whether the process sends over one connection at a time, as libprocess does.
     is_libprocess: bool,
     sender_token: Option<SenderToken>,
@@ -76,6 +86,7 @@ impl Owner {
         Owner {
             connection: Some(origin.connection),
             ip: ip(origin),
+            number: 0,
             is_libprocess: origin.is_libprocess,
             sender_token,
             former: None,
@@ -187,31 +198,69 @@ impl Senders {
 
     fn bind(&self, table: &mut Table, address: SocketAddrV4, owner: Owner) {
         table.unbind(address);
-        if table.owners.len() >= ADDRESSES_MAX {
-            let gone: Vec<SocketAddrV4> =
-                table.owners.iter().filter(|(_, owner)| owner.connection.is_none()).map(|(at, _)| *at).collect();
-            for address in gone {
-                table.owners.remove(&address);
-                self.network.set_sender_token(address, None);
-            }
-        }
         let Some(connection) = owner.connection else { return };
-        let bound = table.bound.entry(connection).or_default();
-        if bound.len() >= OF_A_CONNECTION_MAX || table.owners.len() >= ADDRESSES_MAX {
+        if table.bound.get(&connection).is_some_and(|bound| bound.len() >= OF_A_CONNECTION_MAX) {
             return;
         }
-        bound.push(address);
+        if table.owners.len() >= ADDRESSES_MAX
+            && let Some(released) = table.release()
+            && self.own.is_none()
+        {
+            self.network.set_sender_token(released, None);
+        }
         if self.own.is_none() {
             self.network.set_sender_token(address, owner.sender_token);
         }
-        table.owners.insert(address, owner);
+        table.insert(address, connection, owner);
     }
 }
 
 impl Table {
+    /// Adds the owner of an address that has none.
+    fn insert(&mut self, address: SocketAddrV4, connection: ConnectionId, owner: Owner) {
+        let number = self.next;
+        self.next += 1;
+        self.bound.entry(connection).or_default().push(address);
+        self.change(wire::source(owner.ip), |addresses| addresses.insert(number, address));
+        self.owners.insert(address, Owner { number, ..owner });
+    }
+
+    /// Changes the addresses of a source, and its rank.
+    fn change<T>(&mut self, source: IpAddr, change: impl FnOnce(&mut BTreeMap<u64, SocketAddrV4>) -> T) {
+        let addresses = self.by_source.entry(source).or_default();
+        self.ranking.remove(&(addresses.len(), source));
+        change(addresses);
+        let length = addresses.len();
+        if length > 0 {
+            self.ranking.insert((length, source));
+        } else {
+            self.by_source.remove(&source);
+        }
+    }
+
+    /// Removes the oldest binding of the source that has the most, and returns its address. Processes without any
+    /// secret can bind addresses, so those of one host must not keep other hosts from it.
+    fn release(&mut self) -> Option<SocketAddrV4> {
+        let (_, source) = *self.ranking.last()?;
+        let (_, address) = self.by_source.get(&source)?.first_key_value()?;
+        let address = *address;
+        self.unbind(address);
+        let now = Instant::now();
+        if self.warned.is_none_or(|at| now.duration_since(at) >= WARNING_INTERVAL) {
+            self.warned = Some(now);
+            tracing::warn!(
+                "{ADDRESSES_MAX} addresses of processes are bound to their connections, which is the limit: the oldest ones \
+                 are released, at present {address} of {source}, which has the most"
+            );
+        }
+        Some(address)
+    }
+
     /// Removes the owner of an address, which another one replaces.
     fn unbind(&mut self, address: SocketAddrV4) {
-        let Some(Owner { connection: Some(connection), .. }) = self.owners.remove(&address) else { return };
+        let Some(owner) = self.owners.remove(&address) else { return };
+        self.change(wire::source(owner.ip), |addresses| addresses.remove(&owner.number));
+        let Some(connection) = owner.connection else { return };
         if let Some(bound) = self.bound.get_mut(&connection) {
             bound.retain(|other| *other != address);
             if bound.is_empty() {
@@ -247,6 +296,8 @@ fn warn(owner: &mut Owner, from: &Pid, origin: &Origin) {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use super::*;
 
     const AGENT: &str = "slave(1)@10.0.0.2:5051";
@@ -376,5 +427,27 @@ mod tests {
         assert_eq!(lock(&senders.table).owners.len(), OF_A_CONNECTION_MAX);
         senders.closed(ConnectionId(1));
         assert!(lock(&senders.table).bound.is_empty());
+    }
+
+    #[tokio::test]
+    async fn the_source_with_the_most_addresses_makes_room_for_others() {
+        let senders = master();
+        assert!(admit(&senders, over(1, "10.0.0.2", None), Kind::Registers));
+        for number in 0..ADDRESSES_MAX {
+            let address = Ipv4Addr::from_bits(0x0b00_0000 + number as u32);
+            let pid: Pid = format!("slave(1)@{address}:5051").parse().unwrap();
+            let connection = 2 + (number / OF_A_CONNECTION_MAX) as u64;
+            assert!(senders.admit(&pid, &over(connection, "10.0.0.66", None), Kind::Registers));
+        }
+        assert!(!admit(&senders, over(10_000, "10.0.0.2", None), Kind::Other), "it is older, and still bound");
+        let late: Pid = "slave(1)@10.0.0.3:5051".parse().unwrap();
+        assert!(senders.admit(&late, &over(10_001, "10.0.0.3", None), Kind::Registers));
+        assert!(!senders.admit(&late, &over(10_002, "10.0.0.3", None), Kind::Other));
+        let table = lock(&senders.table);
+        assert_eq!(table.owners.len(), ADDRESSES_MAX);
+        let counts: Vec<usize> = table.ranking.iter().map(|(count, _)| *count).collect();
+        assert_eq!(counts, [1, 1, ADDRESSES_MAX - 2]);
+        assert!(table.ranking.iter().all(|(count, source)| table.by_source[source].len() == *count));
+        assert_eq!(table.bound.values().map(Vec::len).sum::<usize>(), ADDRESSES_MAX);
     }
 }

@@ -35,9 +35,9 @@ impl Budget {
     }
 }
 
-/// Returns the source that the bytes from an address count for: the one of its connections, but the same for all
-/// loopback addresses, of which every process of this host has millions.
-fn source(ip: IpAddr) -> IpAddr {
+/// Returns the source that the use of a limit by an address counts for: an IPv4 address, the /64 network of an IPv6
+/// address, and one for all loopback addresses, of which every process of this host has millions.
+pub fn source(ip: IpAddr) -> IpAddr {
     if ip.to_canonical().is_loopback() { Ipv4Addr::LOCALHOST.into() } else { connections::source(ip) }
 }
 

@@ -25,6 +25,7 @@ mod socket;
 mod sync;
 pub mod tls;
 
+pub use budget::source;
 pub use connections::{ConnectionCounts, Connections};
 pub use limits::{Limits, open_files_limit, raise_open_files_limit};
 pub use socket::Socket;
