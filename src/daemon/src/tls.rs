@@ -29,6 +29,7 @@ fn settings(given: &Flags) -> anyhow::Result<Settings> {
     let boolean = |value: Option<bool>| value.map(|value| value.to_string());
     let flag = |key: &str| {
         let (name, value) = match key {
+            "ENABLED" if flags.tls_enabled.is_some() => ("--tls_enabled", boolean(flags.tls_enabled)),
             "ENABLED" => {
                 let is_on = flags.tls_cert_file.is_some() && flags.tls_key_file.is_some();
                 ("--tls_cert_file", is_on.then(|| "true".to_owned()))
@@ -40,6 +41,12 @@ fn settings(given: &Flags) -> anyhow::Result<Settings> {
             "VERIFY_SERVER_CERT" => ("--tls_verify_server_cert", boolean(flags.tls_verify_server_cert)),
             "REQUIRE_CLIENT_CERT" => ("--tls_require_client_cert", boolean(flags.tls_require_client_cert)),
             "SUPPORT_DOWNGRADE" => ("--tls_support_downgrade", boolean(flags.tls_support_downgrade)),
+            "VERIFY_DEPTH" => ("--tls_verify_depth", flags.tls_verify_depth.map(|depth| depth.to_string())),
+            "HOSTNAME_VALIDATION_SCHEME" => {
+                ("--tls_hostname_validation_scheme", flags.tls_hostname_validation_scheme.clone())
+            }
+            "ENABLE_TLS_V1_2" => ("--tls_enable_v1_2", boolean(flags.tls_enable_v1_2)),
+            "ENABLE_TLS_V1_3" => ("--tls_enable_v1_3", boolean(flags.tls_enable_v1_3)),
             _ => return None,
         };
         value.map(|value| (name.to_owned(), value))
@@ -89,4 +96,35 @@ pub(crate) fn executor_environment(settings: &Settings) -> Vec<(String, String)>
     set("ENABLE_TLS_V1_2", settings.tls_v1_2.to_string());
     set("ENABLE_TLS_V1_3", settings.tls_v1_3.to_string());
     variables
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flags::Part;
+
+    const FILES: [(&str, &str); 2] = [("tls_cert_file", "/c"), ("tls_key_file", "/k")];
+
+    fn read(more: &[(&str, &str)]) -> Result<Settings, String> {
+        let given = Flags::with(Part::Master, &[&FILES[..], more].concat());
+        settings(&given).map_err(|error| format!("{error:#}"))
+    }
+
+    #[test]
+    fn every_setting_has_a_flag() {
+        let (depth, scheme) = (("tls_verify_depth", "2"), ("tls_hostname_validation_scheme", "openssl"));
+        let given = read(&[depth, scheme, ("tls_enable_v1_2", "false")]).unwrap();
+        assert!(given.enabled && given.tls_v1_3 && !given.tls_v1_2);
+        assert_eq!((given.verify_depth, given.hostname_validation), (2, HostnameValidation::OpenSsl));
+        assert!(!read(&[("tls_enabled", "false")]).unwrap().enabled);
+        assert!(read(&[("tls_enable_v1_2", "false"), ("tls_enable_v1_3", "false")]).is_err());
+    }
+
+    #[test]
+    fn errors_name_the_flag() {
+        let error = read(&[("tls_verify_depth", "9")]).unwrap_err();
+        assert!(error.contains("invalid value '9' for '--tls_verify_depth'"), "{error}");
+        let error = read(&[("tls_cert_file", ""), ("tls_enabled", "true")]).unwrap_err();
+        assert!(error.contains("'--tls_enabled' turns TLS on, which needs 'LIBPROCESS_SSL_CERT_FILE'"), "{error}");
+    }
 }

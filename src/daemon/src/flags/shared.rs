@@ -34,6 +34,8 @@ flags! {
 flags! {
     /// TLS, as the variables LIBPROCESS_SSL_* of the same meaning; a flag wins.
     TlsFlags {
+        /// Whether TLS is on; default: if --tls_cert_file and --tls_key_file are set
+        tls_enabled: Option<bool>,
         /// Certificate chain, PEM; with --tls_key_file it turns TLS on
         tls_cert_file: Option<PathBuf>,
         /// Private key of --tls_cert_file, PEM
@@ -48,6 +50,15 @@ flags! {
         tls_require_client_cert: Option<bool>,
         /// Also accept plain connections, and connect to peers without TLS
         tls_support_downgrade: Option<bool>,
+        /// Maximum number of certificates that a peer may send besides its own, at most 6; default: 4
+        tls_verify_depth: Option<u64>,
+        /// Check of a peer's certificate: `legacy` accepts the name that its address has in DNS, `openssl` does not;
+        /// default: legacy
+        tls_hostname_validation_scheme: Option<String>,
+        /// Whether TLS 1.2 is allowed; default: true
+        tls_enable_v1_2: Option<bool>,
+        /// Whether TLS 1.3 is allowed; default: true
+        tls_enable_v1_3: Option<bool>,
     }
 }
 

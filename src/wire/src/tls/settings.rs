@@ -33,7 +33,7 @@ pub enum SettingsError {
         missing: &'static str,
     },
     /// All versions of TLS are disabled.
-    #[error("LIBPROCESS_SSL_ENABLE_TLS_V1_2 and LIBPROCESS_SSL_ENABLE_TLS_V1_3 are both false: no version is enabled")]
+    #[error("TLS 1.2 and TLS 1.3 are both disabled: no version is left (ENABLE_TLS_V1_2, ENABLE_TLS_V1_3)")]
     NoVersion,
 }
 
