@@ -4,7 +4,7 @@ use std::process::Command;
 
 use crate::group::Group;
 use crate::small_disk::SmallDisk;
-use crate::support::{Daemon, call, free_port, request, tepui, until, wait_for};
+use crate::support::{Daemon, call, free_port, get, request, tepui, until, wait_for};
 
 #[test]
 fn the_registry_outlives_each_leader() {
@@ -182,14 +182,20 @@ fn a_member_of_another_group_is_named_and_changes_nothing() {
 #[test]
 fn a_group_with_a_secret_forms() {
     let mut group = Group::of_peers("peers-secret");
-    let secret = group.directory.write("secret", "0123456789abcdef");
+    let planted = "pl4nted-secret-of-peers";
+    let secret = group.directory.write("secret", planted);
     for index in 0..3 {
         group.start(index, &[&format!("--peer_secret={secret}")]);
     }
     let leader = group.leader();
     group.set_weight(leader, "2");
-    let ps = Command::new("ps").args(["-eo", "args"]).output().unwrap();
-    assert!(!String::from_utf8_lossy(&ps.stdout).contains("0123456789abcdef"));
+    let ps = Command::new("ps").args(["-eww", "-o", "args"]).output().unwrap();
+    let mut texts =
+        vec![String::from_utf8_lossy(&ps.stdout).into_owned(), get(&group.address(leader), "/state").unwrap()];
+    texts.extend((0..3).flat_map(|index| [group.log(index), get(&group.address(index), "/flags").unwrap()]));
+    for text in texts {
+        assert!(text.len() > 20 && !text.contains(planted), "{text}");
+    }
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! Tests that no task can read the files that an agent writes for itself, which contain other tasks' variables. No log
-//! and no page has a password or a task's variable.
+//! and no page has a password, a key or a task's variable. Core dumps, which have them, are as docs/security.md says.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use crate::audit;
 use crate::connection::Connection;
 use crate::one_agent::OneAgent;
-use crate::support::{Daemon, Directory, get, until, wait_for};
+use crate::support::{Daemon, Directory, binary, get, until, wait_for};
+use crate::tls;
 
 /// Returns everything below a directory, and the directory, except links.
 fn below(path: &Path) -> Vec<PathBuf> {
@@ -77,6 +78,17 @@ fn a_task_cannot_read_what_others_receive() {
 
 /// Variables of a task: one as text, one of the type SECRET, and that one in base64.
 const PLANTED: [&str; 3] = ["pl4nted-plain", "pl4nted-secret", "cGw0bnRlZC1zZWNyZXQ="];
+/// Key with which the agent signs the tokens of executors.
+const KEY: &str = "pl4nted-key-of-executors-0123456789";
+
+/// Creates a certificate for the daemons. Returns their flags, and the lines of the text of the private key.
+fn with_tls(directory: &Directory) -> (Vec<String>, Vec<String>) {
+    tls::init(directory, "c", &["--host=127.0.0.1"]);
+    let key = fs::read_to_string(directory.path().join("c/127.0.0.1-key.pem")).unwrap();
+    let lines: Vec<String> = key.lines().filter(|line| !line.starts_with("---")).map(str::to_owned).collect();
+    assert!(lines.iter().any(|line| line.len() > 40), "the key is text");
+    (tls::tls_flags(directory).into_iter().chain(["--tls_support_downgrade".to_owned()]).collect(), lines)
+}
 
 /// Returns a task on an agent with both variables.
 fn with_secrets(agent: &Value, id: &str, user: &str) -> Value {
@@ -92,15 +104,13 @@ fn with_secrets(agent: &Value, id: &str, user: &str) -> Value {
 #[test]
 fn secrets_are_in_no_log_and_on_no_page() {
     let directory = Directory::new("secrets");
-    let more = [
-        "--authenticate_agents".to_owned(),
-        "--authenticate_http_readwrite".to_owned(),
-        "--allocation_interval=50ms".to_owned(),
-    ];
+    let (tls, private_key) = with_tls(&directory);
+    let more = ["--authenticate_agents", "--authenticate_http_readwrite", "--allocation_interval=50ms"];
+    let more: Vec<String> = more.map(str::to_owned).into_iter().chain(tls.iter().cloned()).collect();
     let mut master = audit::master(&directory, &more);
     let address = master.address().expect("the master runs");
     let credential = directory.write("credential", r#"{"principal": "dev", "secret": "dev-secret-2"}"#);
-    let words = [
+    let own = [
         "agent".to_owned(),
         "--ip=127.0.0.1".to_owned(),
         "--port=0".to_owned(),
@@ -113,7 +123,9 @@ fn secrets_are_in_no_log_and_on_no_page() {
         format!("--credential={credential}"),
         format!("--http_credentials={}", directory.join("credentials")),
         format!("--audit_log={}", directory.join("agent-audit.log")),
+        format!("--jwt_secret_key={}", directory.write("key", KEY)),
     ];
+    let words: Vec<String> = own.into_iter().chain(tls).collect();
     let mut agent = Daemon::start(&directory.path().join("a.log"), &words, &[]);
     let agent_address = agent.address().expect("the agent runs");
 
@@ -167,8 +179,42 @@ fn secrets_are_in_no_log_and_on_no_page() {
     texts.push(("ps".to_owned(), String::from_utf8_lossy(&output.stdout).into_owned()));
     for (name, text) in texts {
         assert!(text.len() > 20, "{name}: {text}");
-        for secret in PLANTED.iter().chain(&audit::PASSWORDS) {
+        let keys = private_key.iter().map(String::as_str).filter(|line| line.len() > 8).chain([KEY]);
+        for secret in PLANTED.into_iter().chain(audit::PASSWORDS).chain(keys) {
             assert!(!text.contains(secret), "{secret} is in {name}: {text}");
         }
     }
+}
+
+/// Returns the line with the limits of the size of a process's core dumps.
+fn core_limit(process: u32) -> String {
+    let limits = fs::read_to_string(format!("/proc/{process}/limits")).unwrap();
+    limits.lines().find(|line| line.starts_with("Max core file size")).unwrap().to_owned()
+}
+
+#[test]
+fn a_master_of_the_packages_dumps_no_core_and_tasks_have_the_limit_of_their_agent() {
+    let unit = |daemon: &str| {
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("contrib/systemd");
+        fs::read_to_string(directory.join(format!("tepui-{daemon}.service"))).unwrap()
+    };
+    assert!(unit("master").lines().any(|line| line == "LimitCORE=0"));
+    assert!(!unit("agent").contains("LimitCORE"));
+
+    // A daemon keeps the limit that systemd sets before it executes the program.
+    let directory = Directory::new("core-limit");
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "ulimit -c 0 && exec \"$0\" \"$@\"", &binary()]);
+    let words = ["master", "--ip=127.0.0.1", "--port=0", "--registry=in_memory"].map(str::to_owned);
+    let words: Vec<String> = words.into_iter().chain([format!("--work_dir={}", directory.join("m"))]).collect();
+    let mut master = Daemon::start_as(limited, &directory.path().join("m.log"), &words, &[]);
+    master.address().expect("the master runs");
+    let limit = core_limit(master.id());
+    assert_eq!(limit.split_whitespace().skip(4).take(2).collect::<Vec<_>>(), ["0", "0"], "{limit}");
+
+    let mut cluster = OneAgent::start("core-limit", &["--launcher=posix".to_owned()]);
+    let shows = json!({"value": "grep '^Max core file size' /proc/self/limits"});
+    let (told, written) = cluster.run("t", shows, json!({"type": "MESOS"}));
+    assert!(told.contains("TASK_FINISHED"), "{told}");
+    assert_eq!(written.trim_end(), core_limit(cluster.agent().id()).trim_end());
 }

@@ -24,13 +24,15 @@ fn certificates(name: &str) -> Directory {
     directory
 }
 
-fn init(directory: &Directory, into: &str, more: &[&str]) -> Output {
+/// Creates certificates and keys in a directory below that of the test.
+pub fn init(directory: &Directory, into: &str, more: &[&str]) -> Output {
     let output = tepui().args(["tls", "init", &directory.join(into)]).args(more).run();
     assert!(output.status.success(), "{output:?}");
     output
 }
 
-fn tls_flags(directory: &Directory) -> Vec<String> {
+/// Returns the flags of a daemon for the certificate of 127.0.0.1 in `c`.
+pub fn tls_flags(directory: &Directory) -> Vec<String> {
     let file = |name: &str| directory.join(&format!("c/{name}.pem"));
     vec![
         format!("--tls_cert_file={}", file("127.0.0.1")),
