@@ -179,6 +179,12 @@ impl Checker {
         self.rules.iter().any(|(c, _)| c.depends_on_other_tasks())
     }
 
+    /// Returns the attributes whose value must be the same for all tasks of the job.
+    pub fn cluster_fields(&self) -> Vec<&str> {
+        let cluster = self.rules.iter().filter(|(rule, _)| rule.operator == Operator::Cluster);
+        cluster.map(|(rule, _)| rule.field.as_str()).collect()
+    }
+
     /// Records the values of an agent for `group_by`, so that tasks are reserved for them.
     pub fn note_agent(&mut self, place: &impl Place) {
         for ((rule, _), counts) in self.rules.iter().zip(&mut self.counts) {

@@ -46,6 +46,12 @@ impl Need {
         (0..KINDS).find(|&k| self.0[k] > room.0[k])
     }
 
+    /// Returns how many times the amounts fit into those of `room`; `u32::MAX` if all of them are 0.
+    pub fn times_in(&self, room: &Need) -> u32 {
+        let times = (0..KINDS).filter(|&k| self.0[k] > 0).map(|k| (room.0[k] / self.0[k]).max(0)).min();
+        times.map_or(u32::MAX, |times| u32::try_from(times).unwrap_or(u32::MAX))
+    }
+
     /// Returns the amounts minus those of `other`, which may be negative.
     #[must_use]
     pub fn minus(&self, other: &Need) -> Need {
@@ -117,6 +123,15 @@ mod tests {
         assert_eq!(small.lacks(&large), Some(1));
         assert!(small.fits(&small));
         assert_eq!(small.lacks(&small), None);
+    }
+
+    #[test]
+    fn times_in_a_room() {
+        let need = Need::of(0.5, 64.0);
+        assert_eq!(need.times_in(&Need::of(4.0, 200.0)), 3);
+        assert_eq!(need.times_in(&Need::of(0.4, 200.0)), 0);
+        assert_eq!(need.times_in(&Need([-1; KINDS])), 0);
+        assert_eq!(Need::default().times_in(&need), u32::MAX);
     }
 
     #[test]

@@ -150,7 +150,7 @@ impl Core {
         let Some(identities) = &self.capacity.identities else { return FittingRanks::Unknown };
         let (identities, all): (Vec<_>, Vec<Need>) = identities.iter().cloned().unzip();
         let check = self.check(serial, job, &identities, now);
-        FittingRanks::Ranks(count_fitting_ranks(&identities, &all, job, check, self.knobs.policy))
+        FittingRanks::Ranks(count_fitting_ranks(&identities, &all, job, &check, self.knobs.policy))
     }
 }
 

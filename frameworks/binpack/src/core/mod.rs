@@ -8,6 +8,7 @@
 
 mod avoid;
 mod capacity;
+mod cluster;
 mod container;
 mod gangs;
 mod launch;

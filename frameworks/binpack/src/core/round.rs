@@ -9,6 +9,7 @@ use sdk::Calls;
 use sdk::v1::Offer;
 
 use super::Core;
+use super::cluster::ClusterValues;
 use super::queue::JobKey;
 use crate::Need;
 use crate::constraint::Checker;
@@ -127,24 +128,44 @@ impl Plan {
         }
     }
 
-    /// Places all tasks of a gang, or none. The error is the number of tasks that fit.
-    fn put_gang(
+    /// Places all tasks of a gang, or none. The error is the largest number of its tasks that were found to fit.
+    fn put_gang(&mut self, need: &Need, size: u32, check: &JobConstraints) -> Result<Vec<(usize, TaskResources)>, u32> {
+        let mut found = match self.put_ranks(need, size, check.clone()) {
+            Ok(ranks) => return Ok(ranks),
+            Err(found) => found,
+        };
+        // The first rank has fixed the value of each `cluster` constraint, perhaps to one without room for the others.
+        let values = ClusterValues::of(check, &self.identities, self.placer.free(), need);
+        for (most, value) in values.best() {
+            if most <= found {
+                break;
+            }
+            match self.put_ranks(need, size, values.only(value, check)) {
+                Ok(ranks) => return Ok(ranks),
+                Err(other) => found = found.max(other),
+            }
+        }
+        Err(found)
+    }
+
+    /// Places all tasks of a gang one after the other, or none. The error is the number of tasks that fit.
+    fn put_ranks(
         &mut self,
         need: &Need,
         size: u32,
-        check: &mut JobConstraints,
+        mut check: JobConstraints,
     ) -> Result<Vec<(usize, TaskResources)>, u32> {
-        let before = (self.placer.clone(), self.counts.clone(), check.clone());
+        let before = (self.placer.clone(), self.counts.clone());
         let mut done = Vec::new();
         for found in 0..size {
-            if let Some(one) = self.put(need, check) {
+            if let Some(one) = self.put(need, &mut check) {
                 done.push(one);
                 continue;
             }
             for (room, taken) in done {
                 self.rooms[room].put_back(taken);
             }
-            (self.placer, self.counts, *check) = before;
+            (self.placer, self.counts) = before;
             return Err(found);
         }
         Ok(done)
@@ -165,15 +186,15 @@ impl Plan {
 /// Constraints of a job during a round.
 #[derive(Clone, Debug)]
 pub(super) struct JobConstraints {
-    checker: Checker,
+    pub(super) checker: Checker,
     /// Whether each room satisfies the constraints on the agent alone; empty without constraints.
-    allowed: Vec<bool>,
+    pub(super) allowed: Vec<bool>,
     /// Latest end of a task that is launched now.
-    end: Time,
+    pub(super) end: Time,
 }
 
 impl JobConstraints {
-    fn allows(&self, identity: &AgentIdentity, room: usize) -> bool {
+    pub(super) fn allows(&self, identity: &AgentIdentity, room: usize) -> bool {
         self.allowed.get(room).copied().unwrap_or(true) && self.checker.broken_by_others(identity).is_none()
     }
 }
@@ -305,8 +326,8 @@ impl Core {
     }
 
     fn place_gang(&mut self, key: JobKey, job: &Job, plan: &mut Plan, now: Time) {
-        let mut check = self.check(key.1, job, &plan.identities, now);
-        match plan.put_gang(&job.need, job.count, &mut check) {
+        let check = self.check(key.1, job, &plan.identities, now);
+        match plan.put_gang(&job.need, job.count, &check) {
             Ok(ranks) => {
                 self.gang_formed(key.1);
                 self.pace.left = self.pace.left.saturating_sub(job.count);
@@ -421,21 +442,33 @@ pub(super) fn count_fitting_ranks(
     identities: &[Arc<AgentIdentity>],
     all: &[Need],
     job: &Job,
-    mut check: JobConstraints,
+    check: &JobConstraints,
     policy: Policy,
 ) -> u32 {
-    let mut placer = Placer::new(job.policy.unwrap_or(policy), all);
-    let mut counts = vec![0; all.len()];
-    let mut rules = JobRules {
-        check: &mut check,
-        identities,
-        counts: &mut counts,
-        with_gpus: &[],
-        limits: &[],
-        kept: &[],
-        most: u32::MAX,
+    let count = |mut check: JobConstraints| -> u32 {
+        let mut placer = Placer::new(job.policy.unwrap_or(policy), all);
+        let mut counts = vec![0; all.len()];
+        let mut rules = JobRules {
+            check: &mut check,
+            identities,
+            counts: &mut counts,
+            with_gpus: &[],
+            limits: &[],
+            kept: &[],
+            most: u32::MAX,
+        };
+        (0..job.count).take_while(|_| placer.put(&job.need, &mut rules).is_some()).fold(0, |ranks, _| ranks + 1)
     };
-    (0..job.count).take_while(|_| placer.put(&job.need, &mut rules).is_some()).fold(0, |ranks, _| ranks + 1)
+    let mut ranks = count(check.clone());
+    // The first rank has fixed the value of each `cluster` constraint, perhaps to one without room for the others.
+    let values = ClusterValues::of(check, identities, all, &job.need);
+    for (most, value) in values.best() {
+        if most <= ranks || ranks == job.count {
+            break;
+        }
+        ranks = ranks.max(count(values.only(value, check)));
+    }
+    ranks
 }
 
 /// Returns the rooms without a placed task to the current offers. Returns the time until which a gang keeps each of

@@ -207,6 +207,55 @@ fn constraints_count_for_what_is_possible() {
     assert!(world.show("g").why[0].contains("room for 2 of 3 ranks"), "{:?}", world.show("g").why);
 }
 
+/// Returns a world of agents with these cores, racks and zones, which are also reported.
+fn racks(agents: &[(u32, &'static str, &'static str)]) -> World {
+    let sizes: Vec<String> = agents.iter().map(|(cpus, ..)| format!("cpus:{cpus};mem:1000")).collect();
+    let mut world = World::new(Knobs::default(), &sizes.iter().map(String::as_str).collect::<Vec<_>>());
+    let mut totals = Vec::new();
+    for (number, (cpus, rack, zone)) in agents.iter().copied().enumerate() {
+        world.agents[number].attributes = vec![("rack", rack), ("zone", zone)];
+        totals.push(AgentTotals {
+            agent_id: format!("agent{number}"),
+            host: format!("host{number}"),
+            attributes: [("rack", rack), ("zone", zone)]
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .into(),
+            all: Need::of(f64::from(cpus), 1_000.0),
+            ..AgentTotals::default()
+        });
+    }
+    world.request(Request::Agents(totals)).unwrap();
+    world
+}
+
+/// Returns a gang whose ranks must agree on these attributes.
+fn together(name: &str, count: u32, fields: &[&str]) -> Job {
+    let constraints = fields.iter().map(|field| Constraint::new(field, "cluster", None).unwrap()).collect();
+    Job { constraints, ..gang(name, count, 1.0) }
+}
+
+#[test]
+fn a_gang_on_one_rack_takes_the_rack_with_room_for_all() {
+    let mut world = racks(&[(4, "r1", "z"), (24, "r2", "z")]);
+    world.submit(vec![together("large", 25, &["rack"]), together("g", 10, &["rack"])]);
+    world.offer();
+    assert!(world.show("large").why[0].contains("room for 24 of 25 ranks"), "{:?}", world.show("large").why);
+    let ranks = world.of_job("g");
+    assert_eq!(ranks.len(), 10, "{:?}", world.show("g").why);
+    assert!(ranks.iter().all(|id| world.tasks[id].agent == 1), "the first agent by the policy has too few cores");
+}
+
+#[test]
+fn a_gang_on_one_rack_and_one_zone_takes_the_pair_with_room_for_all() {
+    let mut world = racks(&[(4, "r1", "z1"), (2, "r1", "z2"), (5, "r2", "z1"), (3, "r2", "z2"), (3, "r2", "z2")]);
+    world.submit(vec![together("large", 7, &["rack", "zone"]), together("g", 6, &["rack", "zone"])]);
+    world.offer();
+    assert!(world.show("large").why[0].contains("room for 6 of 7 ranks"), "{:?}", world.show("large").why);
+    let ranks = world.of_job("g");
+    assert_eq!(ranks.len(), 6, "{:?}", world.show("g").why);
+    assert!(ranks.iter().all(|id| world.tasks[id].agent >= 3));
+}
+
 #[test]
 fn a_gang_in_vain_holds_offers_for_an_ever_smaller_part_of_the_time() {
     let mut world = World::new(Knobs::default(), &["cpus:2;mem:1000"]);
