@@ -5,8 +5,8 @@
 //!   exactly the tasks that it had;
 //! - a gang that needs both agents forms, a service is replaced by its next version, a task that fails or is unhealthy
 //!   is restarted;
-//! - a gang that cannot form delays neither other jobs nor other frameworks, and `show` names what is missing; a task
-//!   that runs longer than its limit has failed;
+//! - a gang that cannot form delays neither other jobs nor other frameworks, and `submit` and `show` name what is
+//!   missing; a task that runs longer than its limit has failed;
 //! - invalid job files are refused as a whole, with file, line and rule;
 //! - `--until-done` reports by its exit code whether all jobs have finished.
 use std::process::Output;
@@ -242,7 +242,11 @@ fn a_gang_that_cannot_form_holds_nothing_up() {
     let _framework = world.framework();
     // 20 ranks on 4 CPUs would hold offers for longer than this test waits.
     let gang = "[[job]]\nname = 'ring'\nkind = 'gang'\ncount = 20\ncpus = 1\ngather = '1h'\ncommand = 'true'\n";
-    world.ok(&["submit", &world.file("gang.toml", gang)]);
+    let submitted = world.job(&["submit", &world.file("gang.toml", gang)]);
+    let said = String::from_utf8_lossy(&submitted.stderr);
+    assert!(submitted.status.success() && said.contains("ring: warning: the gang cannot form"), "{submitted:?}");
+    let said = world.refused(&["submit", "--wait", &world.file("second.toml", &gang.replace("ring", "second"))]);
+    assert!(said.contains("second cannot run: the gang cannot form: all agents together have room for 4 of"), "{said}");
     assert!(world.ok(&["submit", "--wait", "--name=small", "--cpus=0.1", "--command=true"]).contains("finished"));
     let mut other = tepui();
     other.args(["execute", "--master", &world.cluster.master, "--name=other", "--command=true"]);
@@ -282,7 +286,8 @@ fn wrong_jobs_are_refused_and_waiting_ones_explained() {
     let said = world.refused(&["submit", "--name=larger", "--cpus=65", "--command=x", "--wait"]);
     assert!(said.contains("larger cannot run: no agent can offer cpus:65;mem:32"), "{said}");
     let docker = "name = 'docker'\nimage = 'none'\ncontainerizer = 'docker'\n";
-    world.ok(&["submit", &world.file("docker.toml", docker)]);
+    let said = world.refused(&["submit", "--wait", &world.file("docker.toml", docker)]);
+    assert!(said.contains("docker cannot run: no agent has the Docker containerizer"), "{said}");
     let told = || world.ok(&["show", "docker"]).contains("2 agents: no Docker containerizer; start agents with");
     until("the job says that no agent has the containerizer", told);
     // A number of tasks means the same in a file and as a flag.

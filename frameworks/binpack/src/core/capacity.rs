@@ -125,6 +125,15 @@ impl Core {
         job.container.containerizer == Containerizer::Docker && self.capacity.without_docker.contains(agent_id)
     }
 
+    /// Returns the known agents: those of the last report if a waiting job like this requires reports, otherwise those
+    /// that have made offers.
+    pub(super) fn agents_for(&self, job: &Job) -> Vec<&AgentIdentity> {
+        match &self.capacity.identities {
+            Some(reported) if RequiredCapacity::of([job]).any() => reported.iter().map(|(agent, _)| &**agent).collect(),
+            _ => self.known_agents.agents().map(|agent| &*agent.identity).collect(),
+        }
+    }
+
     fn waiting_gangs(&self) -> impl Iterator<Item = u64> {
         let gangs = self.records.iter().filter(|(_, record)| record.kind() == Kind::Gang && !record.is_over());
         gangs.filter(|(_, record)| record.counts().waiting > 0).map(|(serial, _)| *serial)

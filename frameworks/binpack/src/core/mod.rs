@@ -47,7 +47,7 @@ pub use record::{Counts, Damaged, LiveState, Outcome, RemovedTask};
 pub use requests::{Reply, Request, RequestError, SubmissionEffect, Submitted};
 pub use sizing::{Measurable, Measurement, SizingView};
 pub use view::{JobEvent, JobSummary, JobView, State, Status, TaskView, Totals, VersionView};
-pub use why::Unsatisfied;
+pub use why::{Impossible, Unsatisfied};
 
 /// Maximum number of jobs that have not ended.
 pub const JOBS_MAX: usize = 20_000;

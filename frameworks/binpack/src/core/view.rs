@@ -12,7 +12,7 @@ use super::record::{Counts, Goal, Outcome, Record, RemovedTask, Version};
 use super::requests::SubmissionEffect;
 use super::sizing::SizingView;
 use super::updates::state_of;
-use super::why::Unsatisfied;
+use super::why::{Impossible, Unsatisfied};
 use crate::job::{Job, Kind};
 use crate::place::Policy;
 use crate::{Knobs, Need};
@@ -188,6 +188,8 @@ pub struct JobView {
     pub why: Vec<String>,
     /// Constraint that no known agent satisfies, if there is one.
     pub unsatisfied: Option<Unsatisfied>,
+    /// Reason why none of the known agents can ever run the job, if there is one.
+    pub impossible: Option<Impossible>,
     /// Resources that new launches request, with active sizing.
     pub sizing: Option<SizingView>,
 }
@@ -280,6 +282,7 @@ impl Core {
 
     pub(super) fn show(&self, serial: u64, now: Time) -> JobView {
         let record = &self.records[&serial];
+        let waits = record.counts().waiting > 0;
         JobView {
             summary: self.summary(record, now),
             versions: record.versions().iter().map(version_view).collect(),
@@ -288,7 +291,8 @@ impl Core {
             tasks: record.instances().keys().map(|number| task_view(record, *number)).collect(),
             past: record.past.iter().cloned().collect(),
             why: self.why(record, now),
-            unsatisfied: (record.counts().waiting > 0).then(|| self.unsatisfied(record)).flatten(),
+            unsatisfied: if waits { self.unsatisfied(record) } else { None },
+            impossible: if waits { self.impossible(record) } else { None },
             sizing: self.sizing_view(record),
         }
     }

@@ -12,6 +12,7 @@ use crate::Need;
 use crate::constraint::{Checker, Constraint, Place};
 use crate::job::Kind;
 use crate::need::NAMES;
+use jobs::offers::AgentIdentity;
 
 /// Maximum number of values of an attribute that are listed.
 const VALUES: usize = 5;
@@ -23,6 +24,15 @@ pub struct Unsatisfied {
     pub constraint: String,
     /// Values of the attribute on the known agents, at most a few.
     pub values: Vec<String>,
+    /// Number of known agents.
+    pub agents: usize,
+}
+
+/// The reason why none of the known agents can ever run a job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Impossible {
+    /// The reason in words.
+    pub reason: String,
     /// Number of known agents.
     pub agents: usize,
 }
@@ -71,9 +81,7 @@ impl Core {
             return None;
         }
         let (gang, size) = (&record.head.gang, record.job().count);
-        if let FittingRanks::Ranks(ranks) = gang.possible
-            && ranks < size
-        {
+        if let Some(ranks) = too_few_ranks(record) {
             return Some(format!(
                 "warning: the gang cannot form: all agents together have room for {ranks} of {size} ranks ({}), {} is \
                  missing; it holds no offers",
@@ -181,6 +189,47 @@ impl Core {
         let values: BTreeSet<&str> = self.known_agents.agents().filter_map(|agent| agent.value(&rule.field)).collect();
         let values = values.into_iter().take(VALUES).map(str::to_owned).collect();
         Some(Unsatisfied { constraint: rule.to_string(), values, agents })
+    }
+
+    /// Returns why none of the known agents can ever run a job: constraints exclude them, they lack its containerizer,
+    /// or all of them together are too small for a gang. It does not compare a task with the size of agents, which the
+    /// master knows: offers so far may have been smaller.
+    pub(super) fn impossible(&self, record: &Record) -> Option<Impossible> {
+        let job = record.sized_job();
+        let known = self.agents_for(job);
+        if known.is_empty() {
+            return None;
+        }
+        let excludes_all = |rule: &&Constraint| {
+            let alone = Checker::new(std::slice::from_ref(*rule));
+            known.iter().all(|agent| alone.broken_by_agent(*agent).is_some())
+        };
+        let checker = Checker::new(&job.constraints);
+        let lacks = |agent: &AgentIdentity| self.lacks_containerizer(job, &agent.agent_id);
+        let lacking = known.iter().filter(|agent| lacks(agent)).count();
+        let excluded = known.iter().filter(|agent| lacks(agent) || checker.broken_by_agent(**agent).is_some()).count();
+        let reason = if let Some(rule) = job.constraints.iter().find(excludes_all) {
+            format!("no agent satisfies the constraint '{rule}'")
+        } else if lacking == known.len() {
+            "no agent has the Docker containerizer; start agents with --containerizers=docker,mesos".to_owned()
+        } else if excluded == known.len() {
+            match lacking {
+                0 => "no agent satisfies all of its constraints".to_owned(),
+                _ => "no agent that satisfies its constraints has the Docker containerizer".to_owned(),
+            }
+        } else {
+            let (ranks, size) = (too_few_ranks(record)?, record.job().count);
+            format!("the gang cannot form: all agents together have room for {ranks} of {size} ranks")
+        };
+        Some(Impossible { reason, agents: known.len() })
+    }
+}
+
+/// Returns how many ranks of a gang fit on all agents together, if they are known to be too few.
+fn too_few_ranks(record: &Record) -> Option<u32> {
+    match record.head.gang.possible {
+        FittingRanks::Ranks(ranks) if record.kind() == Kind::Gang && ranks < record.job().count => Some(ranks),
+        _ => None,
     }
 }
 

@@ -50,15 +50,16 @@ pub(crate) struct View {
     pub(crate) tasks: Vec<Task>,
     pub(crate) past: Vec<Value>,
     pub(crate) why: Vec<String>,
-    pub(crate) unsatisfied: Option<Unsatisfied>,
+    pub(crate) impossible: Option<Impossible>,
     pub(crate) sizing: Option<Sizing>,
 }
 
-/// The constraint that none of the agents that have made offers satisfies.
+/// The reason why none of the agents that the framework knows can ever run a job.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Unsatisfied {
-    pub(crate) constraint: String,
+pub(crate) struct Impossible {
+    pub(crate) reason: String,
+    /// Number of these agents.
     pub(crate) agents: usize,
 }
 

@@ -20,6 +20,8 @@ use crate::waiting::WaitExplanation;
 
 /// Interval of requests for the state of a job whose end the command waits for.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
+/// Beginning of the framework's reasons that say that a job may never run.
+const WARNING: &str = "warning: ";
 /// Number of requests after which the master is asked why a job does not run: by then it knows that the framework wants
 /// offers.
 const SETTLED: u32 = 5;
@@ -83,11 +85,45 @@ pub(super) async fn run(args: &Args) -> Result<ExitCode> {
             print(&summary(one))?;
         }
     }
+    let names: Vec<&String> = files.iter().flat_map(|f| &f.jobs).collect();
+    let mut warnings = Warnings::default();
+    for name in &names {
+        // The jobs are submitted: a failure to explain them is not one of the command.
+        if let Ok(view) = view(&service, name).await {
+            warnings.print(&view);
+        }
+    }
     if !args.wait {
         return Ok(ExitCode::SUCCESS);
     }
-    let names: Vec<&String> = files.iter().flat_map(|f| &f.jobs).collect();
-    wait(&service, &names, &args.service).await
+    wait(&service, &names, &args.service, warnings).await
+}
+
+/// The warnings among the framework's reasons why jobs wait, on standard error. Each is printed once.
+#[derive(Debug, Default)]
+struct Warnings {
+    printed: Vec<String>,
+}
+
+impl Warnings {
+    fn print(&mut self, view: &View) {
+        let mut reasons: Vec<String> = view.why.iter().filter(|why| why.starts_with(WARNING)).cloned().collect();
+        if reasons.is_empty() {
+            reasons.extend(view.impossible.iter().map(|own| format!("{WARNING}{}", own.reason)));
+        }
+        for reason in reasons {
+            let line = format!("{}: {reason}", view.summary.name);
+            if !self.printed.contains(&line) {
+                stdio::err!("{line}");
+                self.printed.push(line);
+            }
+        }
+    }
+}
+
+/// Returns a job as the framework describes it.
+async fn view(service: &Service, name: &str) -> Result<View> {
+    serde_json::from_value(service.get(&service::path(name, "")).await?).context("the framework's answer")
 }
 
 /// Returns the job that flags describe, as a file would.
@@ -140,13 +176,12 @@ fn summary(submitted: &Value) -> String {
 ///
 /// # Errors
 /// The framework does not answer, or a job cannot run on the present agents.
-async fn wait(service: &Service, names: &[&String], args: &ServiceArgs) -> Result<ExitCode> {
+async fn wait(service: &Service, names: &[&String], args: &ServiceArgs, mut warnings: Warnings) -> Result<ExitCode> {
     let mut failed = false;
     for name in names {
         let (mut looks, mut is_asked) = (0, false);
         let state = loop {
-            let view: View = serde_json::from_value(service.get(&service::path(name, "")).await?)
-                .context("the framework's answer")?;
+            let view = view(service, name).await?;
             let summary = &view.summary;
             match summary.state.as_str() {
                 "finished" | "failed" | "stopped" => break summary.state.clone(),
@@ -161,6 +196,7 @@ async fn wait(service: &Service, names: &[&String], args: &ServiceArgs) -> Resul
                 if let Some(why) = waiting.and_then(|waiting| impossible(&view, waiting)) {
                     bail!("{name} cannot run: {why}. It stays submitted; `tepui job stop {name}` removes it");
                 }
+                warnings.print(&view);
             }
             looks += 1;
             tokio::time::sleep(POLL_INTERVAL).await;
@@ -175,9 +211,21 @@ async fn wait(service: &Service, names: &[&String], args: &ServiceArgs) -> Resul
 
 /// Returns why a job can run on none of the present agents; `None` if it can.
 fn impossible(view: &View, waiting: WaitExplanation) -> Option<String> {
-    // The resources and attributes of agents that have made no offer are unknown.
-    let unsatisfied = view.unsatisfied.as_ref().filter(|unsatisfied| unsatisfied.agents >= waiting.agents);
-    let constraint =
-        unsatisfied.map(|unsatisfied| format!("no agent satisfies the constraint '{}'", unsatisfied.constraint));
-    waiting.impossible.or(constraint)
+    // Nothing is known of agents that the framework does not know.
+    let own = view.impossible.as_ref().filter(|own| own.agents >= waiting.agents).map(|own| own.reason.clone());
+    waiting.impossible.or(own)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_frameworks_reason_counts_if_it_knows_all_agents() {
+        let view: View = serde_json::from_value(json!({ "impossible": { "reason": "no rack", "agents": 2 } })).unwrap();
+        let waiting = |agents| WaitExplanation { reasons: Vec::new(), impossible: None, agents };
+        assert_eq!(impossible(&view, waiting(2)).as_deref(), Some("no rack"));
+        assert_eq!(impossible(&view, waiting(3)), None);
+        assert_eq!(impossible(&View::default(), waiting(0)), None);
+    }
 }

@@ -186,6 +186,9 @@ fn a_gang_that_no_agents_could_hold_holds_nothing() {
         "warning: the gang cannot form: all agents together have room for 8 of 20 ranks (cpus 8, mem 80), cpus 12, \
          mem 120 is missing; it holds no offers"
     );
+    let impossible = world.show("g").impossible.unwrap();
+    let reason = "the gang cannot form: all agents together have room for 8 of 20 ranks";
+    assert_eq!((impossible.reason.as_str(), impossible.agents), (reason, 2));
     // More agents join.
     world.request(totals(&[4.0, 4.0, 12.0])).unwrap();
     world.pass(6 * SECOND);

@@ -111,6 +111,12 @@ fn priorities_come_first_and_constraints_are_kept() {
     let unsatisfied = world.show("never").unsatisfied.unwrap();
     assert_eq!((unsatisfied.constraint.as_str(), unsatisfied.agents), ("rack like r[23]", 2));
     assert_eq!(world.show("low").unsatisfied, None);
+    let impossible = world.show("never").impossible.unwrap();
+    assert_eq!(
+        (impossible.reason.as_str(), impossible.agents),
+        ("no agent satisfies the constraint 'rack like r[23]'", 2)
+    );
+    assert_eq!(world.show("low").impossible, None);
 }
 
 #[test]
