@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Breach, Label, shortened};
+use super::{Breach, Label, in_brackets, is_missing, shortened};
 
 /// Maximum number of different values of a column with categories.
 const CATEGORIES_MAX: usize = 1_000;
@@ -66,8 +66,11 @@ impl Categories {
     /// Returns the index of a value: among the known categories, or among those collected so far.
     pub(super) fn place(&mut self, text: &str, line: u64, what: &str) -> Result<f64, Breach> {
         let text = text.trim();
-        if text.is_empty() {
-            return Err((line, format!("{what} is missing: name a category, or leave the row out")));
+        if is_missing(text) {
+            return Err((
+                line,
+                format!("{what} is missing{}: name a category, or leave the row out", in_brackets(text)),
+            ));
         }
         let place = match self {
             Categories::None => None,

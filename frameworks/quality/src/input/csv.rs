@@ -5,7 +5,7 @@ use ndarray::Array2;
 
 use super::columns::{Categories, some_of};
 use super::labels::Labels;
-use super::{Breach, CELLS_MAX, Column, Input, Label, LabelsToRead, Reading, Schema, number};
+use super::{Breach, CELLS_MAX, Column, Input, Label, LabelsToRead, Reading, Schema, is_missing, number};
 use crate::learn::Data;
 
 /// The role of a column of the file.
@@ -252,7 +252,7 @@ impl Plan {
             Ok(number) if number.is_finite() => Ok(number),
             _ => number(text, line, &name()).map_err(|(line, rule)| match &self.features[feature].0 {
                 // Letters in a column with a name are most likely a category.
-                Some(name) if text.contains(char::is_alphabetic) => {
+                Some(name) if text.contains(char::is_alphabetic) && !is_missing(text) => {
                     (line, format!("{rule}; for categories, say categorical = [\"{name}\"]"))
                 }
                 _ => (line, rule),

@@ -1,7 +1,7 @@
 //! Converts the labels of a file to numbers or to indices of class names.
 
 use super::columns::some_of;
-use super::{Breach, number, shortened};
+use super::{Breach, in_brackets, is_missing, number, shortened};
 
 const CLASSES_MAX: usize = 10_000;
 
@@ -37,6 +37,8 @@ impl Labels {
             self.numbers.push(number(text, line, "the label")?);
         } else if text.is_empty() {
             return Err((line, "the label is empty, and must name a class".to_owned()));
+        } else if is_missing(text) {
+            return Err((line, format!("the label is missing{}, and must name a class", in_brackets(text))));
         } else {
             self.names.push((text.to_owned(), line));
         }

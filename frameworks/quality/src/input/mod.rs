@@ -20,6 +20,9 @@ const CELLS_MAX: usize = 500_000_000;
 /// Maximum number of features of sparse data.
 const COLUMNS_MAX: u32 = 1_000_000;
 
+/// Spellings of a missing value, besides an empty cell: those that pandas, R, SQL and Weka write.
+const MISSING: [&str; 9] = ["?", "NA", "N/A", "n/a", "<NA>", "nan", "NaN", "null", "NULL"];
+
 /// The format of a data file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -209,15 +212,27 @@ pub fn read_as(
 /// A line and the rule that it breaks.
 type Breach = (u64, String);
 
+/// Returns whether the text of a cell stands for a missing value.
+fn is_missing(text: &str) -> bool {
+    let text = text.trim();
+    text.is_empty() || MISSING.contains(&text)
+}
+
 /// Parses a finite number.
 fn number(text: &str, line: u64, what: &str) -> Result<f64, Breach> {
-    match text.trim() {
-        "" => Err((line, format!("{what} is missing: fill it in, or leave the row out"))),
-        text => match text.parse::<f64>() {
-            Ok(number) if number.is_finite() => Ok(number),
-            _ => Err((line, format!("{what} is '{}', and must be a finite number", shortened(text)))),
-        },
+    if is_missing(text) {
+        return Err((line, format!("{what} is missing{}: fill it in, or leave the row out", in_brackets(text))));
     }
+    match text.trim().parse::<f64>() {
+        Ok(number) if number.is_finite() => Ok(number),
+        _ => Err((line, format!("{what} is '{}', and must be a finite number", shortened(text.trim())))),
+    }
+}
+
+/// Formats the spelling of a missing value for a message; nothing for an empty cell.
+fn in_brackets(text: &str) -> String {
+    let text = text.trim();
+    if text.is_empty() { String::new() } else { format!(" ('{text}')") }
 }
 
 /// Returns the beginning of a text that may be long.

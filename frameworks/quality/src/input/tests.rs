@@ -123,7 +123,7 @@ fn bad_csv_is_refused_with_line_and_rule() {
     assert_eq!(refused(csv("1,2\n1,x,3\n", false)), "data.csv:2: has 3 columns, and the first line has 2");
     let text = "1,2,3\n4,abc,6\n";
     assert_eq!(refused(csv(text, false)), "data.csv:2: column 2 is 'abc', and must be a finite number");
-    assert_eq!(refused(csv("1,2,3\n4,NaN,6\n", false)), "data.csv:2: column 2 is 'NaN', and must be a finite number");
+    assert_eq!(refused(csv("1,2,3\n4,inf,6\n", false)), "data.csv:2: column 2 is 'inf', and must be a finite number");
     assert_eq!(refused(csv("1,2,3\n4,5,x\n", false)), "data.csv:2: the label is 'x', and must be a finite number");
     assert_eq!(refused(csv("1,2,3\n4,5,\n", true)), "data.csv:2: the label is empty, and must name a class");
     // This holds also in the first line, which is not taken for a line of names.
@@ -135,6 +135,25 @@ fn bad_csv_is_refused_with_line_and_rule() {
     assert_eq!(refused(csv("", false)), "data.csv:1: there are no rows");
     assert_eq!(refused(csv("a,b\n", false)), "data.csv:1: there are no rows");
     assert!(refused(csv("1\n2\n", false)).contains("has no features"));
+}
+
+#[test]
+fn spellings_of_a_missing_value_are_neither_categories_nor_classes() {
+    let with = |colour: &str, age: &str, class: &str| {
+        let text = format!("colour,age,class\nred,1,yes\n{colour},{age},{class}\nblue,3,no\n");
+        read("d.csv", &text, &reading(Format::Csv, Label::Last, &["colour"], true))
+    };
+    for cell in ["?", "NA", "N/A", "n/a", "<NA>", "nan", "NaN", " null", "NULL "] {
+        let name = cell.trim();
+        let rule = format!("d.csv:3: column 1 ('colour') is missing ('{name}'): name a category, or leave the row out");
+        assert_eq!(refused(with(cell, "2", "yes")), rule);
+        let rule = format!("d.csv:3: column 2 ('age') is missing ('{name}'): fill it in, or leave the row out");
+        assert_eq!(refused(with("red", cell, "yes")), rule);
+        let rule = format!("d.csv:3: the label is missing ('{name}'), and must name a class");
+        assert_eq!(refused(with("red", "2", cell)), rule);
+    }
+    // These are words.
+    assert!(with("na", "2", "none").is_ok());
 }
 
 #[test]
