@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 
 use video::frame::Frame;
 use video::media::Video;
-use video::pipeline::{Config, Pipeline, QueryKind, learn_still};
+use video::pipeline::{Config, Pipeline, QueryKind, compare, labels, learn_still, vertical_line};
 use video::profile::core_seconds;
 use video::scene::{SQUARE_FPS, Square};
-use video::scope::{Line, Scope};
-use video::truth::{DetectedBox, DetectionCounts, LabelledBox, Measure, read_mot};
+use video::scope::Scope;
+use video::truth::{DetectionCounts, LabelledBox, Measure, read_mot};
 use video::vision::{Detector, Network, still_of};
 
 /// Length of the generated square, in seconds.
@@ -58,19 +58,8 @@ fn made(network: Option<&Network>) {
 
 fn square(seed: u64, seconds: f64) -> Vec<Picture> {
     let square = Square::new(seed, seconds);
-    let label = |number: u64| {
-        let boxes = square.boxes(number as f64 / SQUARE_FPS);
-        let label = |b: video::scene::TrueBox| LabelledBox {
-            frame: number,
-            id: u64::from(b.id),
-            vehicle: Some(b.vehicle),
-            place: b.place,
-            visible: b.visible,
-        };
-        boxes.into_iter().map(label).collect()
-    };
     let numbers = 0..(seconds * SQUARE_FPS) as u64;
-    numbers.map(|n| (n as f64 / SQUARE_FPS, square.frame(n), label(n))).collect()
+    numbers.map(|n| (n as f64 / SQUARE_FPS, square.frame(n), labels(&square, n))).collect()
 }
 
 fn recorded(directory: &Path, network: Option<&Network>) {
@@ -103,25 +92,16 @@ fn measured(
     still: Frame,
     pictures: impl Iterator<Item = Picture>,
 ) -> (DetectionCounts, f64) {
-    let line = Line { name: "middle".to_owned(), from: [0.5, 0.0], to: [0.5, 1.0], ..Line::middle() };
-    let scope = Scope { lines: vec![line.clone()], region: Vec::new() };
+    let scope = Scope { lines: vec![vertical_line()], region: Vec::new() };
     let config = Config { detector, ..Config::GOLDEN };
     let pipeline = Pipeline::new(QueryKind::Kinds, config, still).within(&scope);
     let mut pipeline = pipeline.with_network(network.cloned());
-    let (mut measure, mut seconds) = (Measure::new(line), 0.0);
+    let (mut measure, mut seconds) = (Measure::new(vertical_line()), 0.0);
     for (at, frame, truth) in pictures {
         let before = core_seconds();
-        for finding in pipeline.process(at, &frame) {
-            measure.crossing(finding.at, &finding.place, finding.direction == "down");
-        }
+        let findings = pipeline.process(at, &frame);
         seconds += core_seconds() - before;
-        let now = pipeline.tracks().iter().filter(|t| t.hits >= config.window && at - t.seen < 0.3);
-        let seen: Vec<DetectedBox> = now
-            .filter_map(|t| {
-                Some(DetectedBox { track: t.id, vehicle: t.is_vehicle(), place: t.expected(at).clipped()? })
-            })
-            .collect();
-        measure.picture(at, &truth, &seen);
+        compare(&mut measure, &pipeline, at, &findings, &truth);
     }
     (measure.figures(), seconds)
 }

@@ -4,6 +4,7 @@
 
 mod config;
 mod events;
+mod labelled;
 mod learn;
 mod notice;
 mod query;
@@ -15,6 +16,7 @@ mod view;
 pub use crate::scope::{CORNERS_MAX, Count, LINES_MAX, Line, Point, Scope};
 pub use config::{Config, Knobs};
 pub use events::{Finding, true_findings};
+pub use labelled::{compare, labels, vertical_line};
 pub use learn::Learner;
 pub use notice::{NOTICES_MAX, Notice, notice};
 pub use query::{QueryKind, UnknownKind};
