@@ -12,7 +12,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 # The module can be copied beside this file instead.
-sys.path.append(str(Path(__file__).resolve().parents[3] / "python/src/tepui"))
+sys.path.append(str(Path(__file__).resolve().parent / "../../../python/src/tepui"))
 from training import Training
 
 

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 # The module can be copied beside this file instead.
-sys.path.append(str(Path(__file__).resolve().parents[3] / "python/src/tepui"))
+sys.path.append(str(Path(__file__).resolve().parent / "../../../python/src/tepui"))
 from training import Training
 
 
