@@ -287,7 +287,7 @@ fn wrong_jobs_are_refused_and_waiting_ones_explained() {
     assert!(said.contains("larger cannot run: no agent can offer cpus:65;mem:32"), "{said}");
     let docker = "name = 'docker'\nimage = 'none'\ncontainerizer = 'docker'\n";
     let said = world.refused(&["submit", "--wait", &world.file("docker.toml", docker)]);
-    assert!(said.contains("docker cannot run: no agent has the Docker containerizer"), "{said}");
+    assert!(said.contains("docker cannot run: no agent has a Docker containerizer"), "{said}");
     let told = || world.ok(&["show", "docker"]).contains("2 agents: no Docker containerizer; start agents with");
     until("the job says that no agent has the containerizer", told);
     // A number of tasks means the same in a file and as a flag.

@@ -12,9 +12,10 @@ use sdk::task::from_v1;
 use sdk::v1::master::response::get_agents::Agent;
 
 use super::Core;
+use super::ability::Ability;
 use super::round::count_fitting_ranks;
 use crate::Need;
-use crate::job::{Containerizer, Job, Kind};
+use crate::job::{Job, Kind};
 use jobs::offers::{AgentIdentity, attribute_text, usable_amounts};
 
 /// An agent with all resources that it has for this framework's role, in use or not.
@@ -28,8 +29,8 @@ pub struct AgentTotals {
     pub attributes: BTreeMap<String, String>,
     /// Resources of the agent, without those that are reserved for other roles.
     pub all: Need,
-    /// Whether the agent has the Docker containerizer; `None` if that is not known.
-    pub docker: Option<bool>,
+    /// Abilities that the agent is known to lack.
+    pub lacks: BTreeSet<Ability>,
 }
 
 impl AgentTotals {
@@ -46,7 +47,7 @@ impl AgentTotals {
             host: info.hostname.clone(),
             attributes: info.attributes.iter().map(|a| (a.name.clone(), attribute_text(a))).collect(),
             all: usable_amounts(&all),
-            docker: None,
+            lacks: BTreeSet::new(),
         })
     }
 }
@@ -56,8 +57,8 @@ impl AgentTotals {
 pub(super) struct Capacity {
     /// Agents and their total resources; `None` before the first report.
     identities: Option<Vec<(Arc<AgentIdentity>, Need)>>,
-    /// Ids of agents without the Docker containerizer.
-    without_docker: BTreeSet<String>,
+    /// Abilities that agents lack, with the ids of the agents.
+    lacking: BTreeSet<(Ability, String)>,
 }
 
 /// Parts of a report on the agents that waiting jobs require.
@@ -65,8 +66,11 @@ pub(super) struct Capacity {
 pub struct RequiredCapacity {
     /// Whether the total resources are required, because a gang waits.
     pub totals: bool,
-    /// Whether the agents' containerizers are required, because a job for Docker waits.
+    /// Whether it is required which agents have the Docker containerizer, because a job for it waits.
     pub docker: bool,
+    /// Whether it is required which agents provide images, because a job with an image for the Mesos containerizer
+    /// waits.
+    pub images: bool,
 }
 
 impl RequiredCapacity {
@@ -74,13 +78,20 @@ impl RequiredCapacity {
     pub fn of<'a>(jobs: impl IntoIterator<Item = &'a Job>) -> RequiredCapacity {
         jobs.into_iter().fold(RequiredCapacity::default(), |required, job| RequiredCapacity {
             totals: required.totals || job.kind == Kind::Gang,
-            docker: required.docker || job.container.containerizer == Containerizer::Docker,
+            docker: required.docker || Ability::of(job) == Some(Ability::Docker),
+            images: required.images || Ability::of(job) == Some(Ability::Images),
         })
+    }
+
+    /// Returns the abilities of agents that are required.
+    pub fn abilities(self) -> impl Iterator<Item = Ability> {
+        let required = [(self.docker, Ability::Docker), (self.images, Ability::Images)];
+        required.into_iter().filter(|(is_required, _)| *is_required).map(|(_, ability)| ability)
     }
 
     /// Returns whether any part of a report is required.
     pub fn any(self) -> bool {
-        self.totals || self.docker
+        self.totals || self.docker || self.images
     }
 }
 
@@ -97,14 +108,15 @@ pub(super) enum FittingRanks {
 impl Core {
     /// Applies a report of the agents: gangs that were too large may become possible, or the reverse.
     pub(super) fn set_capacity(&mut self, totals: Vec<AgentTotals>, now: Time) {
-        let without = totals.iter().filter(|total| total.docker == Some(false)).map(|total| total.agent_id.clone());
-        let without: BTreeSet<String> = without.collect();
-        if without != self.capacity.without_docker {
-            self.capacity.without_docker = without;
+        let of_agent =
+            |total: &AgentTotals| total.lacks.iter().map(|one| (*one, total.agent_id.clone())).collect::<Vec<_>>();
+        let lacking: BTreeSet<(Ability, String)> = totals.iter().flat_map(of_agent).collect();
+        if lacking != self.capacity.lacking {
+            self.capacity.lacking = lacking;
             self.dirty = true;
         }
         let identity = |total: AgentTotals| {
-            let AgentTotals { agent_id, host, attributes, all, docker: _ } = total;
+            let AgentTotals { agent_id, host, attributes, all, lacks: _ } = total;
             (Arc::new(AgentIdentity::new(agent_id, host, attributes)), all)
         };
         self.capacity.identities = Some(totals.into_iter().map(identity).collect());
@@ -120,9 +132,9 @@ impl Core {
         RequiredCapacity::of(waiting.map(|record| &**record.job()))
     }
 
-    /// Returns whether an agent is known to lack the containerizer of a job.
-    pub(super) fn lacks_containerizer(&self, job: &Job, agent_id: &str) -> bool {
-        job.container.containerizer == Containerizer::Docker && self.capacity.without_docker.contains(agent_id)
+    /// Returns whether an agent is known to lack the ability that a job needs.
+    pub(super) fn lacks_ability(&self, job: &Job, agent_id: &str) -> bool {
+        Ability::of(job).is_some_and(|ability| self.capacity.lacking.contains(&(ability, agent_id.to_owned())))
     }
 
     /// Returns the known agents: those of the last report if a waiting job like this requires reports, otherwise those

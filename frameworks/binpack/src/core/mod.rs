@@ -6,6 +6,7 @@
 //! wake-up is set. [`crate::place`] chooses places, [`Knobs`] defines the behaviour towards the cluster. Its interface
 //! is [`Request`]; HTTP is elsewhere.
 
+mod ability;
 mod avoid;
 mod capacity;
 mod cluster;
@@ -41,6 +42,7 @@ use jobs::unreachable_tasks::UnreachableTasks;
 use queue::{JobKey, Queue};
 use record::{META, Meta, Phase, Record, head_key, instance_key, instance_value};
 
+pub use ability::Ability;
 pub use capacity::{AgentTotals, RequiredCapacity};
 pub use jobs::Place;
 pub use record::{Counts, Damaged, LiveState, Outcome, RemovedTask};

@@ -9,11 +9,12 @@ use sdk::Calls;
 use sdk::v1::Offer;
 
 use super::Core;
+use super::ability::Ability;
 use super::cluster::ClusterValues;
 use super::queue::JobKey;
 use crate::Need;
 use crate::constraint::Checker;
-use crate::job::{Containerizer, Job, Kind};
+use crate::job::{Job, Kind};
 use crate::place::{Placer, Policy, Rules};
 use jobs::offers::{AgentIdentity, AgentOffers, Offers, TaskResources};
 
@@ -348,7 +349,7 @@ impl Core {
     pub(super) fn check(&self, serial: u64, job: &Job, identities: &[Arc<AgentIdentity>], now: Time) -> JobConstraints {
         let mut checker = Checker::new(&job.constraints);
         let end = job.time_limit.map_or(Time::NEVER, |limit| now + limit);
-        if checker.is_empty() && job.container.containerizer == Containerizer::Mesos {
+        if checker.is_empty() && Ability::of(job).is_none() {
             return JobConstraints { checker, allowed: Vec::new(), end };
         }
         self.count_in(serial, &mut checker, now);
@@ -356,7 +357,7 @@ impl Core {
             checker.note_agent(&**identity);
         }
         let is_allowed = |identity: &Arc<AgentIdentity>| {
-            checker.broken_by_agent(&**identity).is_none() && !self.lacks_containerizer(job, &identity.agent_id)
+            checker.broken_by_agent(&**identity).is_none() && !self.lacks_ability(job, &identity.agent_id)
         };
         let allowed = identities.iter().map(is_allowed).collect();
         JobConstraints { checker, allowed, end }

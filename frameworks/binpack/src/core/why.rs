@@ -6,6 +6,7 @@ use base::Time;
 use serde::Serialize;
 
 use super::Core;
+use super::ability::Ability;
 use super::capacity::FittingRanks;
 use super::record::{Phase, Record};
 use crate::Need;
@@ -42,7 +43,7 @@ pub struct Impossible {
 enum Obstacle {
     Lacks(usize),
     Rule(String),
-    Containerizer,
+    Ability(Ability),
     Failing,
 }
 
@@ -119,11 +120,12 @@ impl Core {
         for agent in self.known_agents.agents() {
             agents += 1;
             most = most.upper(&agent.most);
-            let lacks = self.lacks_containerizer(job, &agent.identity.agent_id);
+            let lacks = self.lacks_ability(job, &agent.identity.agent_id);
             possible += usize::from(job.need.fits(&agent.most) && checker.broken_by_agent(agent).is_none() && !lacks);
             let rule = checker.broken_by(agent).map(|rule| Obstacle::Rule(rule.to_string()));
-            let obstacle = lacks
-                .then_some(Obstacle::Containerizer)
+            let ability = Ability::of(job).filter(|_| lacks);
+            let obstacle = ability
+                .map(Obstacle::Ability)
                 .or(self.agents.is_avoided(&agent.identity.agent_id).then_some(Obstacle::Failing))
                 .or(rule)
                 .or_else(|| job.need.lacks(&agent.left).map(Obstacle::Lacks));
@@ -163,8 +165,9 @@ impl Core {
                     job.need.amount(k),
                     largest.amount(k)
                 ),
-                Obstacle::Containerizer => {
-                    format!("{on}: no Docker containerizer; start agents with --containerizers=docker,mesos")
+                Obstacle::Ability(ability) => {
+                    let (name, flag) = ability.text();
+                    format!("{on}: no {name}; start agents with {flag}")
                 }
                 Obstacle::Failing => {
                     format!("{on}: avoided for a while, because tasks failed there that succeed elsewhere")
@@ -191,9 +194,9 @@ impl Core {
         Some(Unsatisfied { constraint: rule.to_string(), values, agents })
     }
 
-    /// Returns why none of the known agents can ever run a job: constraints exclude them, they lack its containerizer,
-    /// or all of them together are too small for a gang. It does not compare a task with the size of agents, which the
-    /// master knows: offers so far may have been smaller.
+    /// Returns why none of the known agents can ever run a job: constraints exclude them, they lack an ability that it
+    /// needs, or all of them together are too small for a gang. It does not compare a task with the size of agents,
+    /// which the master knows: offers so far may have been smaller.
     pub(super) fn impossible(&self, record: &Record) -> Option<Impossible> {
         let job = record.sized_job();
         let known = self.agents_for(job);
@@ -205,17 +208,18 @@ impl Core {
             known.iter().all(|agent| alone.broken_by_agent(*agent).is_some())
         };
         let checker = Checker::new(&job.constraints);
-        let lacks = |agent: &AgentIdentity| self.lacks_containerizer(job, &agent.agent_id);
+        let lacks = |agent: &AgentIdentity| self.lacks_ability(job, &agent.agent_id);
         let lacking = known.iter().filter(|agent| lacks(agent)).count();
         let excluded = known.iter().filter(|agent| lacks(agent) || checker.broken_by_agent(**agent).is_some()).count();
+        let (name, flag) = Ability::of(job).map(Ability::text).unwrap_or_default();
         let reason = if let Some(rule) = job.constraints.iter().find(excludes_all) {
             format!("no agent satisfies the constraint '{rule}'")
         } else if lacking == known.len() {
-            "no agent has the Docker containerizer; start agents with --containerizers=docker,mesos".to_owned()
+            format!("no agent has a {name}; start agents with {flag}")
         } else if excluded == known.len() {
             match lacking {
                 0 => "no agent satisfies all of its constraints".to_owned(),
-                _ => "no agent that satisfies its constraints has the Docker containerizer".to_owned(),
+                _ => format!("no agent that satisfies its constraints has a {name}; start agents with {flag}"),
             }
         } else {
             let (ranks, size) = (too_few_ranks(record)?, record.job().count);

@@ -1,5 +1,5 @@
-//! Reports the agents to the scheduler: their total resources while a gang waits, and their containerizers while a job
-//! for Docker waits. Asks the leading master and the agents.
+//! Reports the agents to the scheduler: their total resources while a gang waits, and the abilities that they lack
+//! while a job with a container waits. Asks the leading master and the agents.
 //!
 //! The core acts on the reports. If master or agents do not answer, or the framework's principal is not authorized to
 //! see agents, the core uses only the offers.
@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
 use super::{Error, Handle};
-use crate::core::{AgentTotals, Reply, Request, RequiredCapacity};
+use crate::core::{Ability, AgentTotals, Reply, Request, RequiredCapacity};
 use crate::job::Job;
 
 /// Interval of requests to the master while a report is required.
@@ -32,27 +32,66 @@ pub(super) struct Source {
     cluster: Cluster,
     /// Role of the framework.
     role: Option<Role>,
-    /// Whether agents have the Docker containerizer, by agent id.
-    docker: Mutex<BTreeMap<String, bool>>,
+    answers: Mutex<Answers>,
+}
+
+/// The agents' answers to questions for their abilities.
+#[derive(Debug, Default)]
+struct Answers {
+    /// Whether the agent with this id has the ability, and the round in which it was asked.
+    known: BTreeMap<(Ability, String), (bool, u64)>,
+    /// Number of rounds of questions so far.
+    round: u64,
+}
+
+impl Answers {
+    /// Starts a round of questions. Returns the agents to ask with their ids, at most [`AGENTS_MAX`]: first those
+    /// without an answer, then those that lacked the ability, since they may have been started with other flags.
+    fn next_round<'a>(&mut self, agents: &'a [Agent], ability: Ability) -> Vec<(String, &'a Agent)> {
+        self.round += 1;
+        let there: BTreeSet<String> = agents.iter().filter_map(id).collect();
+        self.known.retain(|(_, id), _| there.contains(id));
+        let mut to_ask = Vec::new();
+        for agent in agents {
+            let Some(id) = id(agent) else { continue };
+            match self.known.get(&(ability, id.clone())) {
+                None => to_ask.push((0, id, agent)),
+                Some((false, round)) => to_ask.push((*round, id, agent)),
+                Some((true, _)) => {}
+            }
+        }
+        to_ask.sort_by_key(|(round, ..)| *round);
+        to_ask.into_iter().take(AGENTS_MAX).map(|(_, id, agent)| (id, agent)).collect()
+    }
+
+    /// Returns the abilities that an agent is known to lack.
+    fn lacks(&self, agent_id: &str) -> BTreeSet<Ability> {
+        let lacks = |ability: &Ability| matches!(self.known.get(&(*ability, agent_id.to_owned())), Some((false, _)));
+        [Ability::Docker, Ability::Images].into_iter().filter(lacks).collect()
+    }
+}
+
+/// Returns the id of an agent.
+fn id(agent: &Agent) -> Option<String> {
+    agent.agent_info.id.as_ref().map(|id| id.value.to_string())
 }
 
 impl Source {
     pub(super) fn new(options: &driver::Options) -> Source {
         let role = options.settings.framework.roles.first().and_then(|role| Role::parse(role).ok());
-        Source { cluster: options.cluster(), role, docker: Mutex::default() }
+        Source { cluster: options.cluster(), role, answers: Mutex::default() }
     }
 
-    /// Passes the master's report of the agents to the scheduler, with the containerizers of the agents if they are
+    /// Passes the master's report of the agents to the scheduler, with the abilities that agents lack if they are
     /// required.
     async fn refresh(&self, required: RequiredCapacity, handle: &Handle) -> Result<(), AgentsError> {
         let agents = self.cluster.agents(REQUEST_TIMEOUT).await?;
-        if required.docker {
-            self.ask_agents(&agents).await;
+        for ability in required.abilities() {
+            self.ask_agents(&agents, ability).await;
         }
-        let known = base::lock(&self.docker).clone();
         let total = |agent: &Agent| {
             let mut total = AgentTotals::of(agent, self.role.as_ref())?;
-            total.docker = known.get(&total.agent_id).copied();
+            total.lacks = base::lock(&self.answers).lacks(&total.agent_id);
             Some(total)
         };
         let totals = agents.iter().filter_map(total).collect();
@@ -61,24 +100,22 @@ impl Source {
         Ok(())
     }
 
-    /// Asks agents whose containerizers are not known, at most [`AGENTS_MAX`], for their flags.
-    async fn ask_agents(&self, agents: &[Agent]) {
-        let id = |agent: &Agent| agent.agent_info.id.as_ref().map(|id| id.value.to_string());
-        let there: BTreeSet<String> = agents.iter().filter_map(id).collect();
+    /// Asks agents for an ability, by their flags.
+    async fn ask_agents(&self, agents: &[Agent], ability: Ability) {
         let mut questions = JoinSet::new();
-        {
-            let mut known = base::lock(&self.docker);
-            known.retain(|id, _| there.contains(id));
-            for agent in agents.iter().filter(|a| id(a).is_some_and(|id| !known.contains_key(&id))).take(AGENTS_MAX) {
-                let (cluster, id, agent) = (self.cluster.clone(), id(agent).unwrap_or_default(), agent.clone());
-                questions
-                    .spawn(async move { (id, cluster.agent_flag(&agent, "containerizers", REQUEST_TIMEOUT).await) });
+        let round = {
+            let mut answers = base::lock(&self.answers);
+            for (id, agent) in answers.next_round(agents, ability) {
+                let (cluster, agent) = (self.cluster.clone(), agent.clone());
+                questions.spawn(async move { (id, cluster.agent_flag(&agent, ability.flag(), REQUEST_TIMEOUT).await) });
             }
-        }
+            answers.round
+        };
         while let Some(answer) = questions.join_next().await {
-            if let Ok((id, Ok(Some(containerizers)))) = answer {
-                let has_docker = containerizers.split(',').any(|name| name.trim() == "docker");
-                base::lock(&self.docker).insert(id, has_docker);
+            if let Ok((id, Ok(value))) = answer
+                && let Some(has) = ability.is_given_by(value.as_deref())
+            {
+                base::lock(&self.answers).known.insert((ability, id), (has, round));
             }
         }
     }

@@ -177,7 +177,7 @@ fn a_gang_that_no_agents_could_hold_holds_nothing() {
     world.submit(vec![gang("g", 20, 1.0), job("small", 0.1)]);
     assert_eq!(
         world.request(Request::RequiredCapacity),
-        Ok(Reply::RequiredCapacity(RequiredCapacity { totals: true, docker: false }))
+        Ok(Reply::RequiredCapacity(RequiredCapacity { totals: true, ..RequiredCapacity::default() }))
     );
     world.offer();
     assert_eq!(world.of_job("small").len(), 1, "nothing is held, so it starts at once");

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use sdk::v1::TaskState;
 
-use super::{AgentTotals, Reply, Request, RequestError, State, SubmissionEffect, Submitted};
+use super::{Ability, AgentTotals, Reply, Request, RequestError, RequiredCapacity, State, SubmissionEffect, Submitted};
 use crate::constraint::Constraint;
 use crate::job::{Job, Kind, Syntax};
 use crate::{Knobs, Need};
@@ -152,6 +152,38 @@ fn the_view_of_a_job_says_why_a_task_waits() {
     assert_eq!(world.show("big").why, ["2 agents: offers of too little cpus (a task needs 3, the most is 2)"]);
 }
 
+/// Returns a report of agents, which lack an ability or not.
+fn lacking(ability: Ability, agents: &[bool]) -> Request {
+    let total = |(number, lacks): (usize, &bool)| AgentTotals {
+        agent_id: format!("S{number}"),
+        lacks: lacks.then_some(ability).into_iter().collect(),
+        ..AgentTotals::default()
+    };
+    Request::Agents(agents.iter().enumerate().map(total).collect())
+}
+
+#[test]
+fn images_go_where_they_are_provided() {
+    let mut world = World::new(Knobs::default(), &["cpus:2;mem:1000"; 2]);
+    world.request(lacking(Ability::Images, &[true, true])).unwrap();
+    let with_image = |name: &str| Job { image: Some("i".to_owned()), ..job(name, 1.0) };
+    world.submit(vec![with_image("a"), job("plain", 1.0)]);
+    let required = RequiredCapacity { images: true, ..RequiredCapacity::default() };
+    assert_eq!(world.request(Request::RequiredCapacity), Ok(Reply::RequiredCapacity(required)));
+    world.offer();
+    assert_eq!((world.of_job("a").len(), world.of_job("plain").len()), (0, 1));
+    let view = world.show("a");
+    assert_eq!(view.why[1], "2 agents: no provider of images; start agents with --image_providers=docker");
+    assert!(view.impossible.unwrap().reason.starts_with("no agent has a provider of images"));
+    world.request(lacking(Ability::Images, &[true, false])).unwrap();
+    world.pass(6 * SECOND);
+    world.offer();
+    assert_eq!(world.of_job("a").iter().map(|id| world.tasks[id].agent).collect::<Vec<_>>(), [1]);
+    assert_eq!(Ability::Images.is_given_by(None), Some(false));
+    assert_eq!(Ability::Images.is_given_by(Some("APPC,DOCKER")), Some(true));
+    assert_eq!((Ability::Docker.is_given_by(None), Ability::Docker.is_given_by(Some("mesos"))), (None, Some(false)));
+}
+
 #[test]
 fn containers_are_described_and_go_where_docker_is() {
     let mut world = World::new(Knobs::default(), &["cpus:2;mem:1000;ports:[1000-1003]"; 2]);
@@ -159,16 +191,16 @@ fn containers_are_described_and_go_where_docker_is() {
                 ports = 2\ncontainer_ports = [80]\nprogram = ['nginx', '-g', 'x']\nhealth = { http = '/' }\n\
                 docker = { force_pull = true, parameters = [['label', 'a=b']] }\n";
     let jobs = crate::job::read("web.toml", text, Syntax::Toml).unwrap();
-    let total =
-        |number: usize, docker| AgentTotals { agent_id: format!("S{number}"), docker, ..AgentTotals::default() };
-    let agents = |first, second| Request::Agents(vec![total(0, first), total(1, second)]);
-    world.request(agents(Some(false), Some(false))).unwrap();
+    world.request(lacking(Ability::Docker, &[true, true])).unwrap();
     world.submit(jobs);
     world.offer();
     assert!(world.tasks.is_empty());
     let why = world.show("web").why;
     assert_eq!(why[1], "2 agents: no Docker containerizer; start agents with --containerizers=docker,mesos");
-    world.request(agents(Some(false), None)).unwrap();
+    let impossible = world.show("web").impossible.unwrap();
+    let reason = "no agent has a Docker containerizer; start agents with --containerizers=docker,mesos";
+    assert_eq!((impossible.reason.as_str(), impossible.agents), (reason, 2));
+    world.request(lacking(Ability::Docker, &[true, false])).unwrap();
     world.pass(6 * SECOND);
     world.offer();
     let task = world.tasks.values().next().unwrap();
