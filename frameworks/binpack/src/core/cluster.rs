@@ -1,5 +1,5 @@
-//! Values of the attributes on which all ranks of a gang must agree (the constraint `cluster`), with the number of ranks
-//! that have room where an agent has them.
+//! Values of the attributes on which all ranks of a gang must agree (the constraint `cluster`), with the number of
+//! ranks that have room where an agent has them.
 //!
 //! It chooses among values, not among agents: a policy places the ranks one after the other, and does not see that the
 //! first rank fixes the value for the others.
