@@ -181,9 +181,9 @@ impl Streams {
         *lock(&stream.held) = Some((Vec::new(), 0));
         let encoders = self.encoders.clone();
         tokio::spawn(async move {
-            // The semaphore is never closed. A client that has left meanwhile costs nothing.
+            // The semaphore is never closed. A client that has left meanwhile, or is refused, costs nothing.
             let Ok(_permit) = encoders.acquire_owned().await else { return };
-            if stream.handle.ended().is_some() {
+            if stream.handle.ended().is_some() || stream.handle.cut_off_if_crowded() {
                 return;
             }
             let sent = tokio::task::spawn_blocking(move || {

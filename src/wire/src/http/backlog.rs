@@ -5,6 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 
+/// Number of bytes behind the next record that a stream may have, however many wait for the readers of others.
+pub(super) const OWN: usize = 64 << 10;
+
 /// Length from which a record counts until the connection has sent it. Shorter ones count until the connection takes
 /// them: it takes few of them before it has sent them.
 const LONG: usize = 16 << 10;
@@ -37,8 +40,8 @@ impl Backlog {
         self.waiting.load(Ordering::Relaxed).saturating_add(bytes) <= self.limit
     }
 
-    /// Returns whether a record of this length, the first that waits in its stream, is too much: the first record of a
-    /// stream may be longer than what is left of the limit, but not many at once.
+    /// Returns whether a record of this length is too much as the first of a stream: it may be longer than what is left
+    /// of the limit, but not many at once.
     pub(super) fn is_too_much(&self, bytes: usize) -> bool {
         bytes >= LONG && self.is_full()
     }
@@ -92,12 +95,13 @@ mod tests {
         // The first record of a stream may be longer than the limit.
         idle.send(&[0; 2000]).unwrap();
         assert!(backlog.is_full());
+        idle.send(&[0; OWN / 2]).unwrap();
         let (third, _records) = open();
         assert_eq!(third.send(&[0; LONG]), Err(StreamEnd::Crowded { limit: 1000 }), "a large state for one more");
         other.send(&[0; 10]).unwrap();
         assert_eq!(reader.try_next().map(|record| record.len()), Some(13));
         other.send(&[0; 10]).unwrap();
-        assert_eq!(idle.send(&[0; 10]), Err(StreamEnd::Crowded { limit: 1000 }));
+        assert_eq!(idle.send(&[0; OWN / 2]), Err(StreamEnd::Crowded { limit: 1000 }));
         assert!(!backlog.is_full() && backlog.has_room(1000 - 13));
         drop((unread, reader));
         assert!(backlog.has_room(1000));

@@ -13,6 +13,7 @@ use bytes::Bytes;
 use http_body::Frame;
 use tokio::sync::Notify;
 
+use super::backlog::OWN;
 use super::response::ResponseBody;
 use super::{Backlog, Response};
 use crate::sync::lock;
@@ -79,6 +80,8 @@ type OnEnd = Box<dyn FnOnce(StreamEnd) + Send>;
 struct State {
     queue: VecDeque<Bytes>,
     queued: usize,
+    /// Whether a record was sent.
+    has_begun: bool,
     /// Whether no further record follows; the queue is still to be sent.
     finished: bool,
     end: Option<StreamEnd>,
@@ -199,14 +202,19 @@ impl StreamHandle {
             drop(state);
             return Err(self.cut_off());
         }
+        // A reader that is behind makes room for others, not one that happens to have two events.
         let (backlog, length) = (&self.0.backlog, record.0.len());
-        let is_crowded = if state.queue.is_empty() { backlog.is_too_much(length) } else { !backlog.has_room(length) };
+        let is_crowded = match state.queue.front() {
+            None => !state.has_begun && backlog.is_too_much(length),
+            Some(next) => state.queued - next.len() + length > OWN && !backlog.has_room(length),
+        };
         if is_crowded {
             drop(state);
             let end = StreamEnd::Crowded { limit: self.0.backlog.limit() };
             self.0.end(end);
             return Err(end);
         }
+        state.has_begun = true;
         state.queued += record.0.len();
         self.0.backlog.add(record.0.len());
         state.queue.push_back(record.0.clone());
@@ -223,6 +231,15 @@ impl StreamHandle {
         let end = StreamEnd::TooSlow { limit: self.0.limit };
         self.0.end(end);
         end
+    }
+
+    /// Cuts the client off if more bytes wait for the clients of all streams than their limit. Returns whether it does.
+    pub fn cut_off_if_crowded(&self) -> bool {
+        let is_full = self.0.backlog.is_full();
+        if is_full {
+            self.0.end(StreamEnd::Crowded { limit: self.0.backlog.limit() });
+        }
+        is_full
     }
 
     /// Ends the stream: queued records are still sent, then the end chunk.
