@@ -8,6 +8,7 @@
 //!
 //! It decides nothing about processes that have not registered, nor about which may register.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddrV4};
 use std::sync::Mutex;
@@ -19,7 +20,7 @@ use rustc_hash::FxHashMap;
 use tokio::time::Instant;
 use wire::libprocess::{ConnectionId, Network, Origin, SenderToken};
 
-/// Maximum number of bound addresses; if there are more, the oldest of the source with the most is released.
+/// Maximum number of bound addresses; if there are more, one of the source with the most is released.
 const ADDRESSES_MAX: usize = 1 << 17;
 /// Maximum number of addresses that are bound to one connection: a process has one address, a proxy may forward some.
 const OF_A_CONNECTION_MAX: usize = 256;
@@ -40,13 +41,17 @@ pub(crate) struct Senders {
     refused: AtomicU64,
 }
 
+/// Bound addresses by whether the connection is open, those whose connection has closed first, and by number, the
+/// newest first.
+type Bindings = BTreeMap<(bool, Reverse<u64>), SocketAddrV4>;
+
 #[derive(Default)]
 struct Table {
     owners: FxHashMap<SocketAddrV4, Owner>,
     /// Addresses that are bound to each open connection.
     bound: FxHashMap<ConnectionId, Vec<SocketAddrV4>>,
-    /// Bound addresses of each [`source`](wire::source), the oldest first.
-    by_source: FxHashMap<IpAddr, BTreeMap<u64, SocketAddrV4>>,
+    /// Bound addresses of each [`source`](wire::source).
+    by_source: FxHashMap<IpAddr, Bindings>,
     /// Sources by the number of their addresses.
     ranking: BTreeSet<(usize, IpAddr)>,
     /// Number of the next binding.
@@ -197,6 +202,8 @@ impl Senders {
     }
 
     fn bind(&self, table: &mut Table, address: SocketAddrV4, owner: Owner) {
+        // An address that is bound again keeps its number.
+        let number = table.owners.get(&address).map(|owner| owner.number);
         table.unbind(address);
         let Some(connection) = owner.connection else { return };
         if table.bound.get(&connection).is_some_and(|bound| bound.len() >= OF_A_CONNECTION_MAX) {
@@ -211,22 +218,22 @@ impl Senders {
         if self.own.is_none() {
             self.network.set_sender_token(address, owner.sender_token);
         }
-        table.insert(address, connection, owner);
+        table.insert(address, connection, number, owner);
     }
 }
 
 impl Table {
-    /// Adds the owner of an address that has none.
-    fn insert(&mut self, address: SocketAddrV4, connection: ConnectionId, owner: Owner) {
-        let number = self.next;
+    /// Adds the owner of an address that has none, with this number or the next one.
+    fn insert(&mut self, address: SocketAddrV4, connection: ConnectionId, number: Option<u64>, owner: Owner) {
+        let number = number.unwrap_or(self.next);
         self.next += 1;
         self.bound.entry(connection).or_default().push(address);
-        self.change(wire::source(owner.ip), |addresses| addresses.insert(number, address));
+        self.change(wire::source(owner.ip), |addresses| addresses.insert((true, Reverse(number)), address));
         self.owners.insert(address, Owner { number, ..owner });
     }
 
     /// Changes the addresses of a source, and its rank.
-    fn change<T>(&mut self, source: IpAddr, change: impl FnOnce(&mut BTreeMap<u64, SocketAddrV4>) -> T) {
+    fn change<T>(&mut self, source: IpAddr, change: impl FnOnce(&mut Bindings) -> T) {
         let addresses = self.by_source.entry(source).or_default();
         self.ranking.remove(&(addresses.len(), source));
         change(addresses);
@@ -238,8 +245,9 @@ impl Table {
         }
     }
 
-    /// Removes the oldest binding of the source that has the most, and returns its address. Processes without any
-    /// secret can bind addresses, so those of one host must not keep other hosts from it.
+    /// Removes a binding of the source that has the most, and returns its address: one whose connection has closed, or
+    /// else the newest. Processes without any secret can bind addresses, so those of one host must not keep other
+    /// hosts from it, and must not release the bindings of the host's agent, which are older.
     fn release(&mut self) -> Option<SocketAddrV4> {
         let (_, source) = *self.ranking.last()?;
         let (_, address) = self.by_source.get(&source)?.first_key_value()?;
@@ -249,8 +257,8 @@ impl Table {
         if self.warned.is_none_or(|at| now.duration_since(at) >= WARNING_INTERVAL) {
             self.warned = Some(now);
             tracing::warn!(
-                "{ADDRESSES_MAX} addresses of processes are bound to their connections, which is the limit: the oldest ones \
-                 are released, at present {address} of {source}, which has the most"
+                "{ADDRESSES_MAX} addresses of processes are bound to their connections, which is the limit: {address} of \
+                 {source}, which has the most, is released, and others after it"
             );
         }
         Some(address)
@@ -259,7 +267,9 @@ impl Table {
     /// Removes the owner of an address, which another one replaces.
     fn unbind(&mut self, address: SocketAddrV4) {
         let Some(owner) = self.owners.remove(&address) else { return };
-        self.change(wire::source(owner.ip), |addresses| addresses.remove(&owner.number));
+        self.change(wire::source(owner.ip), |addresses| {
+            addresses.remove(&(owner.connection.is_some(), Reverse(owner.number)))
+        });
         let Some(connection) = owner.connection else { return };
         if let Some(bound) = self.bound.get_mut(&connection) {
             bound.retain(|other| *other != address);
@@ -271,9 +281,13 @@ impl Table {
 
     fn close(&mut self, connection: ConnectionId) {
         for address in self.bound.remove(&connection).unwrap_or_default() {
-            if let Some(owner) = self.owners.get_mut(&address) {
-                owner.connection = None;
-            }
+            let Some(owner) = self.owners.get_mut(&address) else { continue };
+            owner.connection = None;
+            let (source, number) = (wire::source(owner.ip), Reverse(owner.number));
+            self.change(source, |addresses| {
+                addresses.remove(&(true, number));
+                addresses.insert((false, number), address)
+            });
         }
     }
 }
@@ -437,7 +451,8 @@ mod tests {
             let address = Ipv4Addr::from_bits(0x0b00_0000 + number as u32);
             let pid: Pid = format!("slave(1)@{address}:5051").parse().unwrap();
             let connection = 2 + (number / OF_A_CONNECTION_MAX) as u64;
-            assert!(senders.admit(&pid, &over(connection, "10.0.0.66", None), Kind::Registers));
+            // Tasks on the agent's host bind all addresses.
+            assert!(senders.admit(&pid, &over(connection, "10.0.0.2", None), Kind::Registers));
         }
         assert!(!admit(&senders, over(10_000, "10.0.0.2", None), Kind::Other), "it is older, and still bound");
         let late: Pid = "slave(1)@10.0.0.3:5051".parse().unwrap();
@@ -446,8 +461,23 @@ mod tests {
         let table = lock(&senders.table);
         assert_eq!(table.owners.len(), ADDRESSES_MAX);
         let counts: Vec<usize> = table.ranking.iter().map(|(count, _)| *count).collect();
-        assert_eq!(counts, [1, 1, ADDRESSES_MAX - 2]);
+        assert_eq!(counts, [1, ADDRESSES_MAX - 1]);
         assert!(table.ranking.iter().all(|(count, source)| table.by_source[source].len() == *count));
         assert_eq!(table.bound.values().map(Vec::len).sum::<usize>(), ADDRESSES_MAX);
+    }
+
+    #[test]
+    fn bindings_of_closed_connections_are_released_first() {
+        let mut table = Table::default();
+        let address = |last| SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, last), 5051);
+        for last in 1..=4 {
+            let (connection, owner) =
+                (ConnectionId(last.into()), Owner::of(&over(last.into(), "10.0.0.9", None), None));
+            table.insert(address(last), connection, None, owner);
+        }
+        table.close(ConnectionId(2));
+        let released: Vec<Option<SocketAddrV4>> = (0..5).map(|_| table.release()).collect();
+        assert_eq!(released, [Some(address(2)), Some(address(4)), Some(address(3)), Some(address(1)), None]);
+        assert!(table.by_source.is_empty() && table.ranking.is_empty() && table.bound.is_empty());
     }
 }
