@@ -13,7 +13,7 @@ struct Known {
     /// Executor-milliseconds that equal shares would have given the job.
     entitled: f64,
     /// Age of the job, in milliseconds, at which that amount reached its work and the age its longest path; `None`
-    /// before, and if the work or the path turned out to be longer.
+    /// before, and if the work turned out to be more.
     fair: Option<u64>,
 }
 
@@ -44,13 +44,13 @@ impl FairTimes {
                 None => Known { entitled: 0.0, fair: None },
             };
             let age = observation.now.saturating_sub(job.arrival);
-            // Numbers and durations of tasks that have not run are estimates.
+            // Numbers and durations of tasks that have not run are estimates, so the work and the path may grow.
             let longest = || paths(job).length.into_iter().max().unwrap_or(0);
-            if known.entitled < job.work() as f64 || known.fair.unwrap_or(age) < longest() {
-                known.fair = None;
-            } else if known.fair.is_none() {
-                known.fair = Some(age);
-            }
+            known.fair = match known.fair {
+                _ if known.entitled < job.work() as f64 => None,
+                Some(fair) => Some(fair.max(longest())),
+                None => (age >= longest()).then_some(age),
+            };
             jobs.insert(job.id, known);
         }
         self.jobs = jobs;
