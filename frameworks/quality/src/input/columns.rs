@@ -66,7 +66,9 @@ impl Categories {
     /// Returns the index of a value: among the known categories, or among those collected so far.
     pub(super) fn place(&mut self, text: &str, line: u64, what: &str) -> Result<f64, Breach> {
         let text = text.trim();
-        if is_missing(text) {
+        // A model that was trained by an earlier version may have such a category.
+        let is_known = matches!(self, Categories::Known(values) if values.iter().any(|value| value == text));
+        if !is_known && is_missing(text) {
             return Err((
                 line,
                 format!("{what} is missing{}: name a category, or leave the row out", in_brackets(text)),

@@ -97,8 +97,17 @@ fn pid(child: &Child) -> Option<Pid> {
 fn wait(child: &Shared) -> Option<ExitStatus> {
     let id = lock(child).as_ref().and_then(pid)?;
     // The process stays a zombie, so that the id of its group is not reused.
-    while let Err(Errno::INTR) = waitid(WaitId::Pid(id), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT) {}
+    let ended = loop {
+        match waitid(WaitId::Pid(id), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT) {
+            Err(Errno::INTR) => {}
+            ended => break ended,
+        }
+    };
     let mut child = lock(child).take()?;
+    // The kernel has waited for it if the worker ignores SIGCHLD: its id may be that of another process.
+    if ended.is_err() {
+        return None;
+    }
     kill_group(&child);
     child.wait().ok()
 }
