@@ -185,6 +185,16 @@ impl Checker {
         cluster.map(|(rule, _)| rule.field.as_str()).collect()
     }
 
+    /// Returns the largest number of tasks on one agent that the constraints alone allow.
+    pub fn most_on_one(&self) -> u32 {
+        let most = self.rules.iter().filter_map(|(rule, _)| match rule.operator {
+            Operator::Unique => Some(1),
+            Operator::MaxPer(most) => Some(most),
+            _ => None,
+        });
+        most.min().unwrap_or(u32::MAX)
+    }
+
     /// Records the values of an agent for `group_by`, so that tasks are reserved for them.
     pub fn note_agent(&mut self, place: &impl Place) {
         for ((rule, _), counts) in self.rules.iter().zip(&mut self.counts) {

@@ -58,7 +58,7 @@ pub(super) struct Capacity {
     /// Agents and their total resources; `None` before the first report.
     identities: Option<Vec<(Arc<AgentIdentity>, Need)>>,
     /// Abilities that agents lack, with the ids of the agents.
-    lacking: BTreeSet<(Ability, String)>,
+    lacking: BTreeMap<Ability, BTreeSet<String>>,
 }
 
 /// Parts of a report on the agents that waiting jobs require.
@@ -108,9 +108,12 @@ pub(super) enum FittingRanks {
 impl Core {
     /// Applies a report of the agents: gangs that were too large may become possible, or the reverse.
     pub(super) fn set_capacity(&mut self, totals: Vec<AgentTotals>, now: Time) {
-        let of_agent =
-            |total: &AgentTotals| total.lacks.iter().map(|one| (*one, total.agent_id.clone())).collect::<Vec<_>>();
-        let lacking: BTreeSet<(Ability, String)> = totals.iter().flat_map(of_agent).collect();
+        let mut lacking: BTreeMap<Ability, BTreeSet<String>> = BTreeMap::new();
+        for total in &totals {
+            for ability in &total.lacks {
+                lacking.entry(*ability).or_default().insert(total.agent_id.clone());
+            }
+        }
         if lacking != self.capacity.lacking {
             self.capacity.lacking = lacking;
             self.dirty = true;
@@ -134,7 +137,12 @@ impl Core {
 
     /// Returns whether an agent is known to lack the ability that a job needs.
     pub(super) fn lacks_ability(&self, job: &Job, agent_id: &str) -> bool {
-        Ability::of(job).is_some_and(|ability| self.capacity.lacking.contains(&(ability, agent_id.to_owned())))
+        self.lacking(job).is_some_and(|agents| agents.contains(agent_id))
+    }
+
+    /// Returns the agents that are known to lack the ability that a job needs; `None` if there are none.
+    pub(super) fn lacking(&self, job: &Job) -> Option<&BTreeSet<String>> {
+        Ability::of(job).and_then(|ability| self.capacity.lacking.get(&ability))
     }
 
     /// Returns the known agents: those of the last report if a waiting job like this requires reports, otherwise those

@@ -40,6 +40,7 @@ impl ClusterValues {
         }
         let mut numbers: BTreeMap<Vec<&str>, usize> = BTreeMap::new();
         let mut best: Vec<(u32, usize)> = Vec::new();
+        let most = check.checker.most_on_one();
         let number = |room: usize| -> Option<usize> {
             let identity = &identities[room];
             let values: Vec<&str> = fields.iter().map(|field| identity.value(field)).collect::<Option<_>>()?;
@@ -51,7 +52,7 @@ impl ClusterValues {
             if number == next {
                 best.push((0, number));
             }
-            best[number].0 = best[number].0.saturating_add(need.times_in(&free[room]));
+            best[number].0 = best[number].0.saturating_add(need.times_in(&free[room]).min(most));
             Some(number)
         };
         let of_room = (0..identities.len()).map(number).collect();

@@ -9,7 +9,6 @@ use sdk::Calls;
 use sdk::v1::Offer;
 
 use super::Core;
-use super::ability::Ability;
 use super::cluster::ClusterValues;
 use super::queue::JobKey;
 use crate::Need;
@@ -349,7 +348,7 @@ impl Core {
     pub(super) fn check(&self, serial: u64, job: &Job, identities: &[Arc<AgentIdentity>], now: Time) -> JobConstraints {
         let mut checker = Checker::new(&job.constraints);
         let end = job.time_limit.map_or(Time::NEVER, |limit| now + limit);
-        if checker.is_empty() && Ability::of(job).is_none() {
+        if checker.is_empty() && self.lacking(job).is_none() {
             return JobConstraints { checker, allowed: Vec::new(), end };
         }
         self.count_in(serial, &mut checker, now);

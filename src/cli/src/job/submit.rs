@@ -22,6 +22,8 @@ use crate::waiting::WaitExplanation;
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// Beginning of the framework's reasons that say that a job may never run.
 const WARNING: &str = "warning: ";
+/// Number of jobs whose warnings are requested: each answer has all tasks of its job.
+const WARNED_MAX: usize = 20;
 /// Number of requests after which the master is asked why a job does not run: by then it knows that the framework wants
 /// offers.
 const SETTLED: u32 = 5;
@@ -87,7 +89,7 @@ pub(super) async fn run(args: &Args) -> Result<ExitCode> {
     }
     let names: Vec<&String> = files.iter().flat_map(|f| &f.jobs).collect();
     let mut warnings = Warnings::default();
-    for name in &names {
+    for name in names.iter().take(WARNED_MAX) {
         // The jobs are submitted: a failure to explain them is not one of the command.
         if let Ok(view) = view(&service, name).await {
             warnings.print(&view);

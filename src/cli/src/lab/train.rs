@@ -78,7 +78,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let measured = match args.resume {
         true => logs::cut(&args.out, trainer.iteration())?,
         false => {
-            logs::remove(&args.out)?;
+            logs::put_aside(&args.out)?;
             Vec::new()
         }
     };

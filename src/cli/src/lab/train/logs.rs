@@ -33,14 +33,14 @@ pub fn append<T: Serialize>(path: &Path, lines: &[T]) -> Result<()> {
     Ok(())
 }
 
-/// Removes both files, which a training without a checkpoint has left.
-pub fn remove(directory: &Path) -> Result<()> {
+/// Renames both files, which a training without a checkpoint has left, to `NAME.old`.
+pub fn put_aside(directory: &Path) -> Result<()> {
     for name in [ITERATIONS, MEASURED] {
         let path = directory.join(name);
-        if let Err(error) = std::fs::remove_file(&path)
+        if let Err(error) = std::fs::rename(&path, directory.join(format!("{name}.old")))
             && error.kind() != ErrorKind::NotFound
         {
-            return Err(error).with_context(|| format!("cannot remove {}", path.display()));
+            return Err(error).with_context(|| format!("cannot rename {}", path.display()));
         }
     }
     Ok(())
@@ -111,9 +111,9 @@ mod tests {
 
         std::fs::write(&iterations, "no line\n").unwrap();
         assert!(cut(&directory, 60).unwrap_err().to_string().starts_with("cannot read "));
-        remove(&directory).unwrap();
+        put_aside(&directory).unwrap();
         assert!(!iterations.exists() && !measurements.exists());
-        remove(&directory).unwrap();
+        put_aside(&directory).unwrap();
         std::fs::remove_dir_all(&directory).unwrap();
     }
 }
