@@ -40,12 +40,6 @@ fn amounts(need: &Need) -> Amounts {
     Amounts { cpus: of(0), mem: of(1), gpus: of(3) }
 }
 
-/// Returns how many tasks with this need fit into free resources.
-fn fits(need: &Need, room: &Need) -> u32 {
-    let per = (0..need.0.len()).filter(|&kind| need.0[kind] > 0).map(|kind| room.0[kind] / need.0[kind]).min();
-    u32::try_from(per.unwrap_or(1)).unwrap_or(0)
-}
-
 impl Core {
     /// Returns, for each resource, the least amount that a task needs that may be launched now.
     fn least_need(&self) -> Option<Need> {
@@ -65,7 +59,7 @@ impl Core {
         let running: u32 = self.active.iter().filter_map(|s| self.records.get(s)).map(Record::live).sum();
         // An executor is the resources for one task: there are as many free ones as smallest runnable tasks fit.
         let least = self.least_need();
-        let slots = free.iter().map(|room| least.map_or(1, |least| fits(&least, room))).fold(0, u32::saturating_add);
+        let slots = free.iter().map(|room| least.map_or(1, |least| least.times_in(room))).fold(0, u32::saturating_add);
         let all = slots.saturating_add(running);
         let free: Vec<Free> = free.iter().map(|need| Free { count: 1, amounts: amounts(need) }).collect();
         let jobs = self.active.iter().filter_map(|serial| self.records.get(serial));
@@ -127,6 +121,6 @@ impl Core {
         let Some(record) = self.records.get(&serial) else { return 1 };
         let (need, checker) = (record.stage(stage).need, &record.stages[stage].checker);
         let allowed = self.known_agents.agents().filter(|agent| checker.broken_by_agent(*agent).is_none());
-        allowed.map(|agent| fits(&need, &agent.most)).fold(0, u32::saturating_add).max(1)
+        allowed.map(|agent| need.times_in(&agent.most)).fold(0, u32::saturating_add).max(1)
     }
 }
